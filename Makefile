@@ -1,0 +1,38 @@
+# Everything runs in a virtual environment of its own; nothing but Python 3.11+ and make is needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: test train lint test-long bench oracles clean
+
+test: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 2
+
+train: $(VENV)/.ready
+	$(BIN)/python benchmarks/first_training.py
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+# The long soak: 100,000 malformed texts and 20,000 generated programs.
+test-long: $(VENV)/.ready
+	TENSORSWAP_LONG=1 $(BIN)/python -m pytest -n 2 tests/test_malformed.py tests/test_generated.py
+
+bench: $(VENV)/.ready
+	$(BIN)/python benchmarks/derivation.py
+
+# Needs PyTorch, which nothing else here does: it stores PyTorch's answers in small files for the tests.
+oracles:
+	$(PYTHON) tests/oracles/make_oracles.py
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[test,lint]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

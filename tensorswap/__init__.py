@@ -1,0 +1,9 @@
+"""tensorswap: index-loop statements, and their derivatives as programs of the same language."""
+
+from .einsum import einsum
+from .errors import SwapError
+from .gradcheck import gradcheck
+from .program import Program, load, program
+
+__all__ = ["Program", "SwapError", "einsum", "gradcheck", "load", "program"]
+__version__ = "0.1.0"

@@ -1,0 +1,471 @@
+"""The reference interpreter: IR and arrays -> arrays, statement by statement, in plain numpy. Slow and obviously right.
+
+A statement is evaluated on the grid of its indices: an array with one axis for each index. A mask says at which
+points an expression is evaluated at all, so that a guard or a branch not taken does no harm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import BoundsError, DtypeError, LimitError
+from ..language import ir
+from ..language.affine import is_constant
+from ..language.bounds import unproven
+from ..language.build import conjuncts
+from ..language.render import access as show_access
+from ..language.render import statement as show_statement
+from ..language.sizes import Sizes
+from .functions import FUNCTIONS, KEEP_INTEGERS, RANDOM
+
+GRID_POINTS = 2**27
+
+Array = NDArray[Any]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Value:
+    """An array that broadcasts to the grid. `weak` values (numbers, indices) take the type of what they meet."""
+
+    array: Array
+    weak: bool = False
+
+
+@dataclass
+class Tensor:
+    array: Array
+    weak: bool = False
+    best: Array | None = None  # for argmax= and argmin=: the value that stands at the position held
+    candidates: int = 0  # for argmax= and argmin=: how many positions earlier statements have used
+
+
+def run(
+    loops: ir.Loops, arrays: Mapping[str, Tensor], sizes: Sizes, default: np.dtype[Any]
+) -> dict[str, Array]:
+    """The outputs of a program whose calls are inlined, whose batch indices are expanded and whose sizes agree."""
+    with np.errstate(all="ignore"):
+        interpreter = Interpreter(loops, dict(arrays), sizes)
+        interpreter.run(loops.body, {})
+    return {name: interpreter.result(name, default) for name in loops.outputs}
+
+
+class Interpreter:
+    def __init__(self, loops: ir.Loops, tensors: dict[str, Tensor], sizes: Sizes) -> None:
+        self.loops = loops
+        self.sizes = sizes
+        self.tensors = tensors
+        for name in loops.updated:  # the caller's arrays never change
+            self.tensors[name] = replace(tensors[name], array=tensors[name].array.copy())
+        self.offsets = _argument_offsets(loops, sizes)
+        self.written: dict[str, Mask] = {}
+        self.read_early: dict[str, Mask] = {}
+        assigned = [(s.target.tensor, around) for s, around in loops.located if s.operator == "="]
+        several = {name for name, around in assigned if around or [n for n, _ in assigned].count(name) > 1}
+        for name in several - loops.updated:
+            self.written[name] = np.zeros(sizes.shapes[name], bool)
+            self.read_early[name] = np.zeros(sizes.shapes[name], bool)
+
+    def run(self, body: tuple[ir.Item, ...], fixed: dict[str, int]) -> None:
+        for item in body:
+            if isinstance(item, ir.Block):
+                steps = range(self.sizes.index[item.index])
+                for step in reversed(steps) if item.down else steps:
+                    self.run(item.body, {**fixed, item.index: step})
+            else:
+                assert isinstance(item, ir.Statement), "calls are inlined before a program runs"
+                Grid(self, item, fixed).execute()
+
+    def result(self, name: str, default: np.dtype[Any]) -> Array:
+        tensor = self.tensors.get(name)
+        if tensor is None:  # every statement that writes it has no points
+            return np.zeros(self.sizes.shapes[name], default)
+        floating = np.issubdtype(tensor.array.dtype, np.floating)
+        return tensor.array.astype(default) if tensor.weak and floating else tensor.array
+
+
+def _argument_offsets(loops: ir.Loops, sizes: Sizes) -> dict[int, int]:
+    """Where the positions of each argmax= statement start: behind those of the statements before it."""
+    used: dict[str, int] = {}
+    offsets = {}
+    for statement in loops.statements:
+        if statement.operator in ("argmax=", "argmin="):
+            name = statement.target.tensor
+            offsets[id(statement)] = used.get(name, 0)
+            count = math.prod(sizes.index[i] for i in ir.candidates(statement))
+            used[name] = used.get(name, 0) + count
+    return offsets
+
+
+IDENTITY = {"=": 0, "+=": 0, "-=": 0, "*=": 1, "max=": -math.inf, "min=": math.inf, "argmax=": -1, "argmin=": -1}
+UFUNC = {"+=": np.add, "-=": np.subtract, "*=": np.multiply, "max=": np.maximum, "min=": np.minimum}
+
+
+class Grid:
+    """One statement at given values of its block indices."""
+
+    def __init__(self, interpreter: Interpreter, statement: ir.Statement, fixed: dict[str, int]) -> None:
+        self.interpreter = interpreter
+        self.sizes = interpreter.sizes
+        self.statement = statement
+        self.names = [name for name in ir.indices_of(statement) if name not in fixed]
+        self.fixed = fixed
+        self.shape = tuple(self.sizes.index[name] for name in self.names)
+        if math.prod(self.shape) > GRID_POINTS:
+            raise LimitError(f"`{show_statement(statement)}` has {math.prod(self.shape):,} points; the reference "
+                             f"interpreter holds at most {GRID_POINTS:,} at once", statement.span)
+
+    # -- writing
+
+    def execute(self) -> None:
+        statement = self.statement
+        mask = self.guard_mask()
+        value = self.evaluate(statement.value, mask)
+        places = self.places(statement.target, mask)
+        mask = np.broadcast_to(mask, self.shape)
+        value = Value(np.broadcast_to(value.array, self.shape), value.weak)
+        target = self.prepare(value)
+        if statement.operator in ("argmax=", "argmin="):
+            self.argument(target, value.array, places, mask)
+        elif statement.operator == "=":
+            at = tuple(place[mask] for place in places)
+            self.check_written_once(target, at)
+            target.array[at] = value.array[mask]
+        else:
+            self.accumulate(target, value.array, places, mask)
+
+    def prepare(self, value: Value) -> Tensor:
+        """The target, made at its first write, of a type that holds the value."""
+        name, operator = self.statement.target.tensor, self.statement.operator
+        tensors = self.interpreter.tensors
+        dtype: np.dtype[Any] = np.dtype(np.int64) if operator.startswith("arg") else value.array.dtype
+        if dtype == np.bool_ and operator != "=":
+            dtype = np.dtype(np.int64)
+        old = tensors.get(name)
+        if old is None:
+            identity: float | int = IDENTITY[operator]
+            if operator in ("max=", "min=") and np.issubdtype(dtype, np.integer):
+                identity = np.iinfo(dtype).min if operator == "max=" else np.iinfo(dtype).max
+            array = np.full(self.sizes.shapes[name], identity, dtype)
+            tensors[name] = Tensor(array, value.weak)
+        elif not operator.startswith("arg"):
+            joined = promote(Value(old.array, old.weak), value)
+            if joined.dtype != old.array.dtype:
+                tensors[name] = Tensor(_widen(old.array, joined.dtype), joined.weak)
+            elif old.weak and not value.weak:
+                tensors[name].weak = False
+        return tensors[name]
+
+    def check_written_once(self, target: Tensor, at: tuple[Array, ...]) -> None:
+        """`=` writes each element once: within the statement, and over the steps of a block."""
+        statement = self.statement
+        if at:
+            flat = np.ravel_multi_index(at, target.array.shape) if target.array.size else np.zeros(0, int)
+            if len(np.unique(flat)) < len(flat):
+                order = np.sort(flat)
+                double = np.unravel_index(order[1:][order[1:] == order[:-1]][0], target.array.shape)
+                raise BoundsError(
+                    f"`=` writes {statement.target.tensor}[{','.join(str(int(d)) for d in double)}] more than once",
+                    statement.span, "write `+=` for a sum, or a target that differs at every point")
+        name = statement.target.tensor
+        if name in self.interpreter.written:
+            if self.interpreter.written[name][at].any():
+                raise BoundsError(f"`=` writes elements of {name} that were written before", statement.span,
+                                  "write `+=` for a sum, or keep the targets apart with guards")
+            if (self.interpreter.read_early[name][at]).any():
+                raise BoundsError(f"a step reads an element of {name} that a later step writes", statement.span,
+                                  f"read what earlier steps wrote, such as {name}[t-1], or run the block `down`")
+            self.interpreter.written[name][at] = True
+
+    def accumulate(self, target: Tensor, value: Array, places: list[Array], mask: Mask) -> None:
+        statement = self.statement
+        ufunc = UFUNC[statement.operator]
+        bare = [ir.bare(e) for e in statement.target.indices]
+        value = value.astype(target.array.dtype)
+        if all(name in self.names for name in bare) and len(set(bare)) == len(bare):
+            # reduce the grid over the indices that are not in the target, then order the rest as the target has them
+            start = IDENTITY[statement.operator]
+            if not mask.all():
+                identity = target.array.dtype.type(start) if math.isfinite(start) else _extreme(target.array, start)
+                value = np.where(mask, value, identity)
+            reduced = tuple(k for k, name in enumerate(self.names) if name not in bare)
+            kept = [name for name in self.names if name in bare]
+            joined = np.add if statement.operator == "-=" else ufunc
+            if any(self.shape[k] == 0 for k in reduced):
+                return  # no candidates: the identity stays
+            summed = joined.reduce(value, axis=reduced) if reduced else value
+            summed = np.transpose(summed, [kept.index(str(name)) for name in bare])
+            target.array[...] = ufunc(target.array, summed)
+        else:
+            ufunc.at(target.array, tuple(place[mask] for place in places), value[mask])
+
+    def argument(self, target: Tensor, value: Array, places: list[Array], mask: Mask) -> None:
+        """argmax= and argmin=: the first position of the best value; a NaN is better than any number."""
+        statement = self.statement
+        interpreter = self.interpreter
+        at = tuple(place[mask] for place in places)
+        candidates = value[mask].astype(np.float64)
+        if statement.operator == "argmin=":
+            candidates = -candidates
+        position: Array = np.zeros(self.shape, np.int64)
+        for name in ir.candidates(statement):
+            position = position * self.sizes.index[name] + self.index(name)
+        where = (position + interpreter.offsets[id(statement)])[mask]
+        if target.best is None:
+            target.best = np.full(target.array.shape, -np.inf)
+        best = target.best.copy()
+        np.maximum.at(best, at, candidates)
+        improved = (best > target.best) | (np.isnan(best) & ~np.isnan(target.best))
+        first = np.where(improved | (target.array < 0), np.iinfo(np.int64).max, target.array)
+        wins = (candidates == best[at]) | (np.isnan(candidates) & np.isnan(best[at]))
+        np.minimum.at(first, tuple(a[wins] for a in at), where[wins])
+        target.array[...] = np.where(first == np.iinfo(np.int64).max, target.array, first)
+        target.best = best
+
+    # -- masks
+
+    def guard_mask(self) -> Mask:
+        """The points that take part: `inside` first, so that the rest of the guard is evaluated in bounds."""
+        mask = np.ones((1,) * len(self.shape), bool)
+        atoms = conjuncts(self.statement.guard)
+        if any(isinstance(atom, ir.Inside) for atom in atoms):
+            mask = mask & self.inside_statement(mask)
+        for atom in atoms:
+            if not isinstance(atom, ir.Inside):
+                mask = mask & self.truth(atom, mask)
+        return mask
+
+    def truth(self, node: ir.Expr, mask: Mask) -> Mask:
+        return self.evaluate(node, mask).array.astype(bool)
+
+    def inside_statement(self, mask: Mask) -> Mask:
+        statement = self.statement
+        for node in (statement.target, *conjuncts(statement.guard), statement.value):
+            mask = mask & self.inside(node, mask)
+        return mask
+
+    def inside(self, node: ir.Expr, mask: Mask) -> Mask:
+        """Where every access that evaluating `node` needs is in bounds."""
+        if isinstance(node, ir.Access):
+            for place in node.indices:
+                mask = mask & self.inside(place, mask)
+            for place, extent in zip(node.indices, self.sizes.shapes[node.tensor], strict=True):
+                value = self.integer(place, mask)
+                mask = mask & (value >= 0) & (value < extent)
+        elif isinstance(node, ir.Conditional):
+            mask = mask & self.inside(node.condition, mask)
+            holds = self.truth(node.condition, mask)
+            mask = (self.inside(node.then, mask & holds) & holds) | (self.inside(node.otherwise, mask & ~holds) & ~holds)
+        elif isinstance(node, ir.Logic):
+            mask = mask & self.inside(node.left, mask)
+            holds = self.truth(node.left, mask)
+            needed = holds if node.operator == "and" else ~holds
+            mask = (mask & ~needed) | self.inside(node.right, mask & needed)
+        else:
+            for part in ir.children(node):
+                mask = mask & self.inside(part, mask)
+        return mask
+
+    # -- values
+
+    def index(self, name: str) -> Array:
+        """The values of an index, along its own axis of the grid."""
+        if name in self.fixed:
+            return np.full((1,) * len(self.shape), self.fixed[name], np.int64)
+        axis = self.names.index(name)
+        shape = tuple(self.shape[axis] if k == axis else 1 for k in range(len(self.shape)))
+        return np.arange(self.shape[axis], dtype=np.int64).reshape(shape)
+
+    def constant(self, value: float) -> Array:
+        return np.full((1,) * len(self.shape), value, np.int64 if isinstance(value, int) else np.float64)
+
+    def integer(self, node: ir.Expr, mask: Mask) -> Array:
+        """An index expression, in 64-bit integers."""
+        if is_constant(node):
+            return self.constant(self.sizes.value(node))
+        array = self.evaluate(node, mask).array
+        if not np.issubdtype(array.dtype, np.integer):
+            raise DtypeError(f"an index must be an integer, not {array.dtype}", node.span,
+                             "pass an integer array: X.astype(np.int64)")
+        return array.astype(np.int64)
+
+    def places(self, access: ir.Access, mask: Mask) -> list[Array]:
+        """The position on each axis, broadcast to the grid; out of bounds is an error where the mask holds."""
+        places = []
+        for axis, (node, extent) in enumerate(
+            zip(access.indices, self.sizes.shapes[access.tensor], strict=True)
+        ):
+            place = np.broadcast_to(self.integer(node, mask), self.shape)
+            bad = np.broadcast_to(mask, self.shape) & ((place < 0) | (place >= extent))
+            if bad.any():
+                raise self.out_of_bounds(access, axis, place, bad)
+            places.append(np.where(bad | ~np.broadcast_to(mask, self.shape), 0, place))
+        return places
+
+    def out_of_bounds(self, access: ir.Access, axis: int, place: Array, bad: Mask) -> BoundsError:
+        point = tuple(int(k[0]) for k in np.nonzero(bad))
+        values = {**self.fixed, **dict(zip(self.names, point, strict=True))}
+        used = [n for n in dict.fromkeys(i for e in access.indices for i in ir.index_names(e))]
+        at = ", ".join(f"{name}={values[name]}" for name in used if name in values)
+        extent = self.sizes.shapes[access.tensor][axis]
+        return BoundsError(
+            f"{show_access(access)}{' at ' + at if at else ''} asks for position {int(place[point])} of axis {axis}, "
+            f"which has size {extent}", access.span,
+            "keep to the points in bounds with `if inside`, or declare a smaller size for the index",
+        )
+
+    def read(self, access: ir.Access, mask: Mask) -> Value:
+        interpreter = self.interpreter
+        places = self.places(access, mask)
+        tensor = interpreter.tensors.get(access.tensor)
+        if access.tensor in interpreter.written:
+            at = tuple(place[np.broadcast_to(mask, self.shape)] for place in places)
+            early = ~interpreter.written[access.tensor][at]
+            interpreter.read_early[access.tensor][tuple(a[early] for a in at)] = True
+        if tensor is None:  # nothing was written yet
+            operator = next(s.operator for s in interpreter.loops.statements if s.target.tensor == access.tensor)
+            value = IDENTITY[operator]
+            return Value(self.constant(value if math.isfinite(value) else float(value)), weak=True)
+        if tensor.array.size == 0:
+            return Value(np.zeros((1,) * len(self.shape), tensor.array.dtype), tensor.weak)
+        array = tensor.array[tuple(places)] if places else tensor.array.reshape((1,) * len(self.shape))
+        return Value(array, tensor.weak)
+
+    def evaluate(self, node: ir.Expr, mask: Mask) -> Value:
+        match node:
+            case ir.Number(value=value):
+                return Value(self.constant(value), weak=True)
+            case ir.Index(name=name):
+                return Value(self.index(name), weak=True)
+            case ir.Static() | ir.Size() | ir.AxisSize():
+                return Value(self.constant(self.sizes.value(node)), weak=True)
+            case ir.Access():
+                return self.read(node, mask)
+            case ir.Unary(operator="not", operand=operand):
+                return Value(~self.truth(operand, mask))
+            case ir.Unary(operand=operand):
+                value = _number(self.evaluate(operand, mask))
+                return Value(-value.array, value.weak)
+            case ir.Binary(operator=operator, left=left, right=right):
+                return binary(operator, self.evaluate(left, mask), self.evaluate(right, mask))
+            case ir.Compare(operator=operator, left=left, right=right):
+                return compare(operator, self.evaluate(left, mask), self.evaluate(right, mask))
+            case ir.Logic(operator=operator, left=left, right=right):
+                first = self.truth(left, mask)
+                second = self.truth(right, mask & (first if operator == "and" else ~first))
+                return Value(first & second if operator == "and" else first | second)
+            case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
+                holds = self.truth(condition, mask)
+                a, b = self.evaluate(then, mask & holds), self.evaluate(otherwise, mask & ~holds)
+                kind = promote(a, b)
+                return Value(np.where(holds, a.array.astype(kind.dtype), b.array.astype(kind.dtype)), kind.weak)
+            case ir.Call(function=function, arguments=arguments) if function in RANDOM:
+                numbers = [self.integer(a, mask) for a in arguments]
+                return Value(RANDOM[function](numbers), weak=True)
+            case ir.Call(function=function, arguments=arguments):
+                return call(function, [_number(self.evaluate(a, mask)) for a in arguments])
+        raise AssertionError(f"no value for {type(node).__name__}")
+
+
+@dataclass(frozen=True)
+class Kind:
+    dtype: np.dtype[Any]
+    weak: bool
+
+
+def promote(*values: Value) -> Kind:
+    """numpy's promotion, with weak values like plain Python numbers: they never widen."""
+    strong = [v.array.dtype for v in values if not v.weak]
+    weak = [v.array.dtype for v in values if v.weak]
+    if not strong:
+        return Kind(np.result_type(*weak), True)
+    stand_ins: list[Any] = [0.0 if np.issubdtype(d, np.floating) else 0 for d in weak if d != np.bool_]
+    return Kind(np.result_type(*strong, *stand_ins), False)
+
+
+def _number(value: Value) -> Value:
+    """Truth values count as 0 and 1 in arithmetic."""
+    return Value(value.array.astype(np.int64), weak=True) if value.array.dtype == np.bool_ else value
+
+
+def _floating(kind: Kind) -> Kind:
+    if np.issubdtype(kind.dtype, np.floating):
+        return kind
+    return Kind(np.dtype(np.float64), kind.weak)
+
+
+def binary(operator: str, left: Value, right: Value) -> Value:
+    left, right = _number(left), _number(right)
+    kind = promote(left, right)
+    negative = np.issubdtype(kind.dtype, np.integer) and bool((right.array < 0).any())
+    if operator == "/" or (operator == "**" and negative):
+        kind = _floating(kind)
+    a, b = left.array.astype(kind.dtype), right.array.astype(kind.dtype)
+    operations: dict[str, Any] = {
+        "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "**": np.power, "//": np.floor_divide,
+        "%": np.mod,
+    }
+    return Value(operations[operator](a, b), kind.weak)
+
+
+def compare(operator: str, left: Value, right: Value) -> Value:
+    left, right = _number(left), _number(right)
+    dtype = promote(left, right).dtype
+    a, b = left.array.astype(dtype), right.array.astype(dtype)
+    operations: dict[str, Any] = {
+        "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
+    }
+    return Value(operations[operator](a, b))
+
+
+def call(function: str, arguments: list[Value]) -> Value:
+    kind = promote(*arguments)
+    if function not in KEEP_INTEGERS:
+        kind = _floating(kind)
+    result = FUNCTIONS[function](*(a.array.astype(kind.dtype) for a in arguments))
+    return Value(result, kind.weak)
+
+
+def _widen(array: Array, dtype: np.dtype[Any]) -> Array:
+    """Another type for a tensor in the making; the identity of an integer max= becomes that of a float's."""
+    wide = array.astype(dtype)
+    if np.issubdtype(array.dtype, np.integer) and np.issubdtype(dtype, np.floating):
+        limits = np.iinfo(array.dtype)
+        if array.dtype == np.int64:
+            wide[array == limits.min], wide[array == limits.max] = -np.inf, np.inf
+    return wide
+
+
+def _extreme(array: Array, start: float) -> Any:
+    if np.issubdtype(array.dtype, np.integer):
+        return np.iinfo(array.dtype).min if start < 0 else np.iinfo(array.dtype).max
+    return array.dtype.type(start)
+
+
+def check_accesses(loops: ir.Loops, arrays: Mapping[str, Tensor], sizes: Sizes) -> None:
+    """Checks every access before anything runs: by intervals where they suffice, point by point where they do not.
+
+    An access whose condition depends on a computed value can only be checked when that value is there: at its read.
+    """
+    gathered = {}
+    for name, tensor in arrays.items():
+        if np.issubdtype(tensor.array.dtype, np.integer) and tensor.array.size and name not in loops.updated:
+            gathered[name] = (ir.Number(int(tensor.array.min())), ir.Number(int(tensor.array.max())))
+    interpreter = Interpreter(loops, dict(arrays), sizes)
+    computed = set(loops.written)
+    with np.errstate(all="ignore"):
+        for use in unproven(loops, sizes, gathered):
+            parts = [*use.access.indices, *use.conditions]
+            if any(isinstance(n, ir.Access) and n.tensor in computed for part in parts for n in ir.walk(part)):
+                continue
+            grid = Grid(interpreter, use.statement, {})
+            mask = np.ones((1,) * len(grid.shape), bool)
+            for condition in use.conditions:
+                mask = mask & grid.truth(condition, mask)
+            grid.places(use.access, mask)

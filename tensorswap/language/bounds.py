@@ -1,0 +1,112 @@
+"""In-bounds proof of every access for the sizes of one call: interval arithmetic over loop bounds and guards.
+
+What this cannot prove (a gathered index under a condition, say) is handed back, to be enumerated exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from . import ir
+from .affine import affine
+from .build import ZERO, conjuncts, opposite, subtract
+from .interval import Bounds, interval
+from .ir import Expr, Number
+from .sizes import Sizes
+
+
+@dataclass(frozen=True)
+class Use:
+    """An access, and the conditions under which it is evaluated; `inside` marks one that a guard keeps in bounds."""
+
+    statement: ir.Statement
+    blocks: tuple[ir.Block, ...]
+    access: ir.Access
+    conditions: tuple[Expr, ...]
+    inside: bool
+
+
+def uses(loops: ir.Loops) -> Iterator[Use]:
+    """Every access of a program with its conditions."""
+    for statement, blocks in loops.located:
+        atoms = conjuncts(statement.guard)
+        inside = any(isinstance(atom, ir.Inside) for atom in atoms)
+        guard = tuple(atom for atom in atoms if not isinstance(atom, ir.Inside))
+        for position, atom in enumerate(guard):
+            for access, path in _accesses(atom, guard[:position]):
+                yield Use(statement, blocks, access, path, inside)
+        for root in (statement.target, statement.value):
+            for access, path in _accesses(root, guard):
+                yield Use(statement, blocks, access, path, inside)
+
+
+def _accesses(node: Expr, path: tuple[Expr, ...]) -> Iterator[tuple[ir.Access, tuple[Expr, ...]]]:
+    if isinstance(node, ir.Access):
+        yield node, path
+    if isinstance(node, ir.Conditional):
+        yield from _accesses(node.condition, path)
+        yield from _accesses(node.then, (*path, *conjuncts(node.condition)))
+        yield from _accesses(node.otherwise, (*path, opposite(node.condition)))
+    elif isinstance(node, ir.Logic):
+        yield from _accesses(node.left, path)
+        yield from _accesses(node.right, (*path, node.left if node.operator == "and" else opposite(node.left)))
+    else:
+        for part in ir.children(node):
+            yield from _accesses(part, path)
+
+
+def unproven(loops: ir.Loops, sizes: Sizes, gathered: Mapping[str, Bounds]) -> list[Use]:
+    """The accesses that intervals cannot show to be in bounds. `gathered` bounds the values of integer inputs."""
+    found = []
+    for use in uses(loops):
+        names = {*ir.indices_of(use.statement), *(b.index for b in use.blocks)}
+        if use.inside or any(sizes.index.get(name) == 0 for name in names):
+            continue  # guarded, or no point at all
+        extents = sizes.shapes[use.access.tensor]
+        places = [_numbers(place, sizes) for place in use.access.indices]
+        constraints = [c for atom in use.conditions for c in _constraints(_numbers(atom, sizes))]
+        for place, extent in zip(places, extents, strict=True):
+            low = _at_least_zero(place, constraints, sizes, gathered)
+            if not (low and _at_least_zero(subtract(Number(extent - 1), place), constraints, sizes, gathered)):
+                found.append(use)
+                break
+    return found
+
+
+def _numbers(node: Expr, sizes: Sizes) -> Expr:
+    """The expression with numbers for sizes and static integers."""
+
+    def change(n: Expr) -> Expr:
+        return Number(sizes.value(n)) if isinstance(n, ir.Size | ir.AxisSize | ir.Static) else n
+
+    return ir.transform(node, change)
+
+
+def _constraints(atom: Expr) -> list[Expr]:
+    """Index expressions that a condition makes at least zero."""
+    if not isinstance(atom, ir.Compare) or affine(atom.left) is None or affine(atom.right) is None:
+        return []
+    left, right = atom.left, atom.right
+    match atom.operator:
+        case "<=":
+            return [subtract(right, left)]
+        case ">=":
+            return [subtract(left, right)]
+        case "<":
+            return [subtract(subtract(right, left), Number(1))]
+        case ">":
+            return [subtract(subtract(left, right), Number(1))]
+        case "==":
+            return [subtract(left, right), subtract(right, left)]
+    return []
+
+
+def _at_least_zero(node: Expr, constraints: list[Expr], sizes: Sizes, gathered: Mapping[str, Bounds]) -> bool:
+    """node >= 0 on the whole box, or node - c >= 0 for something that a condition makes c >= 0."""
+    sums = [ZERO, *constraints, *(ir.Binary("+", a, b) for k, a in enumerate(constraints) for b in constraints[:k])]
+    for shift in sums:
+        bounds = interval(subtract(node, shift), sizes.formulas, gathered)
+        if bounds is not None and isinstance(bounds[0], Number) and bounds[0].value >= 0:
+            return True
+    return False

@@ -1,0 +1,173 @@
+"""Small constructors that fold what is known: numbers are computed, zeros and ones vanish."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+
+from . import ir
+from .ir import Binary, Call, Expr, Number
+
+ZERO, ONE = Number(0), Number(1)
+
+
+def is_zero(node: Expr) -> bool:
+    return isinstance(node, Number) and node.value == 0
+
+
+def is_one(node: Expr) -> bool:
+    return isinstance(node, Number) and node.value == 1
+
+
+def _integers(*nodes: Expr) -> bool:
+    return all(isinstance(n, Number) and isinstance(n.value, int) for n in nodes)
+
+
+def add(a: Expr, b: Expr) -> Expr:
+    if is_zero(a):
+        return b
+    if is_zero(b):
+        return a
+    if isinstance(a, Number) and isinstance(b, Number) and _integers(a, b):
+        return Number(a.value + b.value)
+    if isinstance(b, ir.Unary) and b.operator == "-":
+        return subtract(a, b.operand)
+    if isinstance(b, Number) and b.value < 0:
+        return subtract(a, Number(-b.value))
+    if isinstance(b, Number) and isinstance(a, Binary) and a.operator in "+-" and _integers(a.right, b):
+        assert isinstance(a.right, Number)
+        return add(a.left, Number(b.value + (a.right.value if a.operator == "+" else -a.right.value)))
+    return Binary("+", a, b)
+
+
+def subtract(a: Expr, b: Expr) -> Expr:
+    if is_zero(b):
+        return a
+    if is_zero(a):
+        return negate(b)
+    if isinstance(a, Number) and isinstance(b, Number) and _integers(a, b):
+        return Number(a.value - b.value)
+    if isinstance(b, ir.Unary) and b.operator == "-":
+        return add(a, b.operand)
+    if isinstance(b, Number) and b.value < 0:
+        return add(a, Number(-b.value))
+    if isinstance(b, Number) and isinstance(a, Binary) and a.operator in "+-" and _integers(a.right, b):
+        assert isinstance(a.right, Number)
+        return add(a.left, Number((a.right.value if a.operator == "+" else -a.right.value) - b.value))
+    return Binary("-", a, b)
+
+
+def negate(a: Expr) -> Expr:
+    if isinstance(a, Number):
+        return Number(-a.value)
+    if isinstance(a, ir.Unary) and a.operator == "-":
+        return a.operand
+    if isinstance(a, Binary) and a.operator == "-":
+        return subtract(a.right, a.left)
+    return ir.Unary("-", a)
+
+
+def multiply(a: Expr, b: Expr) -> Expr:
+    if is_zero(a) or is_zero(b):
+        return ZERO
+    if is_one(a):
+        return b
+    if is_one(b):
+        return a
+    if isinstance(a, Number) and isinstance(b, Number) and _integers(a, b):
+        return Number(a.value * b.value)
+    if isinstance(b, Binary) and b.operator in ("*", "/"):  # a * (b * c) is written a * b * c
+        return Binary(b.operator, multiply(a, b.left), b.right)
+    return Binary("*", a, b)
+
+
+def divide(a: Expr, b: Expr) -> Expr:
+    if is_zero(a) or is_one(b):
+        return a
+    return Binary("/", a, b)
+
+
+def floor_divide(a: Expr, b: Expr) -> Expr:
+    if is_one(b):
+        return a
+    if isinstance(a, Number) and isinstance(b, Number) and _integers(a, b) and b.value != 0:
+        return Number(a.value // b.value)
+    return Binary("//", a, b)
+
+
+def remainder(a: Expr, b: Expr) -> Expr:
+    if is_one(b):
+        return ZERO
+    if isinstance(a, Number) and isinstance(b, Number) and _integers(a, b) and b.value != 0:
+        return Number(a.value % b.value)
+    return Binary("%", a, b)
+
+
+def _extreme(name: str, a: Expr, b: Expr) -> Expr:
+    if isinstance(a, Number) and isinstance(b, Number):
+        return Number((min if name == "min" else max)(a.value, b.value))
+    return a if a == b else Call(name, (a, b))
+
+
+def minimum(a: Expr, b: Expr) -> Expr:
+    return _extreme("min", a, b)
+
+
+def maximum(a: Expr, b: Expr) -> Expr:
+    if is_zero(b) and isinstance(a, ir.Size | ir.AxisSize):  # no size is negative
+        return a
+    return _extreme("max", a, b)
+
+
+def total(parts: Iterable[Expr]) -> Expr:
+    return reduce(add, parts, ZERO)
+
+
+def conjunction(parts: Iterable[Expr | None]) -> Expr | None:
+    """`a and b and ...` without doubles, or None if there is nothing to hold."""
+    atoms: dict[Expr, None] = {}
+    for part in parts:
+        atoms |= dict.fromkeys(conjuncts(part))
+    result: Expr | None = None
+    for atom in atoms:
+        result = atom if result is None else ir.Logic("and", result, atom)
+    return result
+
+
+def conjuncts(guard: Expr | None) -> tuple[Expr, ...]:
+    """The parts of `a and b and ...`."""
+    if guard is None:
+        return ()
+    if isinstance(guard, ir.Logic) and guard.operator == "and":
+        return (*conjuncts(guard.left), *conjuncts(guard.right))
+    return (guard,)
+
+
+OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+
+
+def opposite(condition: Expr) -> Expr:
+    """What holds where the condition does not. Comparisons of integers turn; those of floats may meet a NaN."""
+    if isinstance(condition, ir.Unary) and condition.operator == "not":
+        return condition.operand
+    if isinstance(condition, ir.Compare) and (
+        condition.operator in ("==", "!=") or (is_integer(condition.left) and is_integer(condition.right))
+    ):
+        return ir.Compare(OPPOSITE[condition.operator], condition.left, condition.right)
+    return ir.Unary("not", condition)
+
+
+def is_integer(node: Expr) -> bool:
+    """Index arithmetic: certainly integer-valued, whatever the arrays hold."""
+    match node:
+        case Number(value=value):
+            return isinstance(value, int)
+        case ir.Index() | ir.Static() | ir.Size() | ir.AxisSize():
+            return True
+        case ir.Unary(operator="-", operand=a):
+            return is_integer(a)
+        case Binary(operator=operator, left=a, right=b):
+            return operator in ("+", "-", "*", "//", "%") and is_integer(a) and is_integer(b)
+        case Call(function=function, arguments=arguments):
+            return function in ("min", "max", "abs") and all(map(is_integer, arguments))
+    return False

@@ -1,0 +1,84 @@
+"""Bounds of an index expression over the box of its index ranges: numbers if the sizes are, formulas otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+from . import ir
+from .affine import affine, is_constant
+from .build import ZERO, add, floor_divide, is_zero, maximum, minimum, multiply, negate, subtract
+from .ir import Expr, Number
+
+Bounds = tuple[Expr, Expr]
+
+
+def interval(node: Expr, sizes: Mapping[str, Expr], gathered: Mapping[str, Bounds] | None = None) -> Bounds | None:
+    """The least and greatest value, both attained or safely outside; None where nothing is known (a gathered value)."""
+    if is_constant(node):
+        return node, node
+    form = affine(node)
+    if form is not None:
+        low = high = form.constant
+        for index, coefficient in form.terms.items():
+            if index not in sizes:
+                return None
+            reach = multiply(coefficient, subtract(sizes[index], Number(1)))
+            low, high = add(low, _lower(coefficient, reach)), add(high, _upper(coefficient, reach))
+        return low, high
+    match node:
+        case ir.Access(tensor=tensor) if gathered and tensor in gathered:
+            return gathered[tensor]
+        case ir.Unary(operator="-", operand=a):
+            part = interval(a, sizes, gathered)
+            return None if part is None else (negate(part[1]), negate(part[0]))
+        case ir.Binary(operator="+" | "-" | "*" | "//" | "%" as operator, left=left, right=right):
+            a, b = interval(left, sizes, gathered), interval(right, sizes, gathered)
+            if operator == "%":  # bounded by its divisor alone
+                positive = isinstance(right, Number) and right.value > 0
+                return (ZERO, Number(right.value - 1)) if positive else _modulo(right)  # type: ignore[union-attr]
+            if a is None or b is None:
+                return None
+            if operator == "+":
+                return add(a[0], b[0]), add(a[1], b[1])
+            if operator == "-":
+                return subtract(a[0], b[1]), subtract(a[1], b[0])
+            if operator == "*":
+                return _corners([multiply(x, y) for x in a for y in b])
+            if b[0] == b[1] and not is_zero(b[0]):
+                return _corners([floor_divide(x, b[0]) for x in a])
+            return None
+        case ir.Call(function="min" | "max" as name, arguments=arguments):
+            parts = [interval(a, sizes, gathered) for a in arguments]
+            known = [p for p in parts if p is not None]
+            if len(known) < len(parts):
+                return None
+            pick = minimum if name == "min" else maximum
+            return reduce(pick, (p[0] for p in known)), reduce(pick, (p[1] for p in known))
+        case ir.Call(function="abs", arguments=(a,)):
+            part = interval(a, sizes, gathered)
+            if part is None:
+                return None
+            low = maximum(maximum(part[0], negate(part[1])), ZERO)
+            return low, maximum(part[1], negate(part[0]))
+    return None
+
+
+def _modulo(divisor: Expr) -> Bounds | None:
+    return (ZERO, subtract(divisor, Number(1))) if is_constant(divisor) else None
+
+
+def _lower(coefficient: Expr, reach: Expr) -> Expr:
+    if isinstance(coefficient, Number):
+        return reach if coefficient.value < 0 else ZERO
+    return minimum(reach, ZERO)
+
+
+def _upper(coefficient: Expr, reach: Expr) -> Expr:
+    if isinstance(coefficient, Number):
+        return reach if coefficient.value > 0 else ZERO
+    return maximum(reach, ZERO)
+
+
+def _corners(values: list[Expr]) -> Bounds:
+    return reduce(minimum, values), reduce(maximum, values)

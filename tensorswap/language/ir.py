@@ -1,0 +1,494 @@
+"""The IR: what a program is, as frozen typed nodes.
+
+    Loops      := header? statics sizes body returns?
+    Header     := name arguments outputs                    def name(X[i,j], rate=0.1, stride: int) -> Y[i]:
+    Item       := Statement | Block
+    Block      := for index [down]: Item+
+    Statement  := target OP value [if guard]
+    Expr       := Number | Index | Static | Size | AxisSize | Access | Unary | Binary | Compare | Logic
+                | Conditional | Call | Inside
+
+A scalar is an `Access` without indices. The batch marker `...` is an index of that name until a call tells how
+many axes it stands for. Every node knows its source span, which plays no part in equality.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from ..errors import Span
+
+BATCH = "..."  # the name of the index that stands for any further leading axes
+
+
+def _span() -> Span | None:
+    return field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Node):
+    value: int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Index(Node):
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Static(Node):
+    """A static integer: given at the call, constant in the program."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Size(Node):
+    """`size(i)`: the extent of an index."""
+
+    index: str
+
+
+@dataclass(frozen=True, slots=True)
+class AxisSize(Node):
+    """`size(X, 0)`: the extent of a tensor's axis."""
+
+    tensor: str
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
+class Access(Node):
+    tensor: str
+    indices: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(Node):
+    operator: str  # "-" or "not"
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Node):
+    operator: str  # + - * / ** // %
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Node):
+    operator: str  # < <= > >= == !=
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Logic(Node):
+    operator: str  # "and" or "or"
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional(Node):
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Node):
+    function: str
+    arguments: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inside(Node):
+    """The guard atom that holds where every access that the point evaluates is in bounds."""
+
+
+Expr = (
+    Number | Index | Static | Size | AxisSize | Access | Unary | Binary | Compare | Logic | Conditional | Call | Inside
+)
+
+SUM = frozenset({"+=", "-="})
+OPERATORS = ("=", "+=", "-=", "*=", "max=", "min=", "argmax=", "argmin=")
+
+
+def reduction(operator: str) -> str:
+    """The reduction behind an operator: `+=` and `-=` are one."""
+    return "+=" if operator in SUM else operator
+
+
+@dataclass(frozen=True, slots=True)
+class Statement(Node):
+    target: Access
+    operator: str
+    value: Expr
+    guard: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Block(Node):
+    index: str
+    body: tuple[Item, ...]
+    down: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallStatement(Node):
+    """`P = softmax(S)`: lives only until calls are inlined. Targets and arguments are accesses with leading indices."""
+
+    targets: tuple[Access, ...]
+    function: str
+    arguments: tuple[Expr, ...]
+    keywords: tuple[tuple[str, Expr], ...] = ()
+
+
+Item = Statement | Block | CallStatement
+
+
+@dataclass(frozen=True, slots=True)
+class SizeDeclaration(Node):
+    """`size(i) = ...` or `size(X, 0) = ...`."""
+
+    subject: Size | AxisSize
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class StaticDeclaration(Node):
+    """`stride: int` or `stride: int = 1`."""
+
+    name: str
+    default: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Argument(Node):
+    """A tensor `X[i,j]` of a header, or a scalar `rate`, perhaps with a default."""
+
+    access: Access
+    default: int | float | None = None
+
+    @property
+    def name(self) -> str:
+        return self.access.tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Header(Node):
+    name: str
+    arguments: tuple[Argument | StaticDeclaration, ...]
+    outputs: tuple[Access, ...]
+
+
+@dataclass(frozen=True)
+class Loops(Node):
+    """A whole program. `known` are names a caller may pass although nothing uses them; they are ignored."""
+
+    body: tuple[Item, ...]
+    sizes: tuple[SizeDeclaration, ...] = ()
+    statics: tuple[StaticDeclaration, ...] = ()
+    returns: tuple[str, ...] | None = None
+    header: Header | None = None
+    known: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+
+    @cached_property
+    def statements(self) -> tuple[Statement, ...]:
+        """All statements in order, those inside blocks too."""
+        return tuple(statement for statement, _ in self.located)
+
+    @cached_property
+    def located(self) -> tuple[tuple[Statement, tuple[Block, ...]], ...]:
+        """Each statement with the blocks around it, outermost first."""
+        return tuple(_located(self.body, ()))
+
+    @cached_property
+    def written(self) -> tuple[str, ...]:
+        """Names that a statement writes, in order of the first write."""
+        return tuple(dict.fromkeys(s.target.tensor for s in self.statements))
+
+    @cached_property
+    def read(self) -> frozenset[str]:
+        """Names whose values a statement reads."""
+        return frozenset(a.tensor for s in self.statements for a in reads(s))
+
+    @cached_property
+    def mentioned(self) -> tuple[str, ...]:
+        """Names read, or asked for their size, in order of first appearance."""
+        names: dict[str, None] = {}
+        for declaration in self.sizes:
+            names |= dict.fromkeys(n.tensor for n in walk(declaration.value) if isinstance(n, AxisSize))
+        for statement in self.statements:
+            for node in walk_statement(statement):
+                if isinstance(node, Access | AxisSize) and node is not statement.target:
+                    names[node.tensor] = None
+        return tuple(names)
+
+    @cached_property
+    def updated(self) -> frozenset[str]:
+        """Inputs whose own name is written: `W[i] = W[i] - ...`."""
+        if self.header:
+            arguments = {a.name for a in self.header.arguments}
+            return frozenset(n for n in self.written if n in arguments)
+        found: set[str] = set()
+        written: set[str] = set()
+        early: dict[str, list[tuple[Block, ...]]] = {}  # the blocks around each read that comes before any write
+        for statement, blocks in self.located:
+            for access in reads(statement):
+                if access.tensor not in written:
+                    early.setdefault(access.tensor, []).append(blocks)
+            name = statement.target.tensor
+            if name not in written and name in early and statement.operator == "=":
+                steps = [b for b in blocks if any(b.index in index_names(e) for e in statement.target.indices)]
+                if not any(all(step in around for around in early[name]) for step in steps):
+                    found.add(name)
+            written.add(name)
+        return frozenset(found)
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        if self.header:
+            return tuple(a.name for a in self.header.arguments if isinstance(a, Argument))
+        written = set(self.written) - self.updated
+        return tuple(n for n in self.mentioned if n not in written)
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        if self.header:
+            return tuple(a.tensor for a in self.header.outputs)
+        return self.default_outputs if self.returns is None else self.returns
+
+    @cached_property
+    def default_outputs(self) -> tuple[str, ...]:
+        """Names written and never read by another statement, and updated inputs."""
+        own = {n for n in self.written if all(s.target.tensor == n for s in self.statements if n in tensors_read(s))}
+        return tuple(n for n in self.written if n not in self.read or n in self.updated or n in own)
+
+    @cached_property
+    def static_names(self) -> tuple[str, ...]:
+        if self.header:
+            return tuple(a.name for a in self.header.arguments if isinstance(a, StaticDeclaration))
+        return tuple(s.name for s in self.statics)
+
+    @cached_property
+    def static_defaults(self) -> dict[str, int]:
+        declared = self.header.arguments if self.header else self.statics
+        return {d.name: d.default for d in declared if isinstance(d, StaticDeclaration) and d.default is not None}
+
+    @cached_property
+    def indices(self) -> tuple[str, ...]:
+        """Every index name, in order of first appearance."""
+        names: dict[str, None] = {}
+        for access in self.header_accesses:
+            names |= dict.fromkeys(i.name for e in access.indices for i in walk(e) if isinstance(i, Index))
+        for declaration in self.sizes:
+            for node in (declaration.subject, *walk(declaration.value)):
+                if isinstance(node, Size):
+                    names[node.index] = None
+        for statement, blocks in self.located:
+            names |= dict.fromkeys(block.index for block in blocks)
+            names |= dict.fromkeys(indices_of(statement))
+            names |= dict.fromkeys(n.index for n in walk_statement(statement) if isinstance(n, Size))
+        return tuple(names)
+
+    @cached_property
+    def header_accesses(self) -> tuple[Access, ...]:
+        if not self.header:
+            return ()
+        arguments = tuple(a.access for a in self.header.arguments if isinstance(a, Argument))
+        return arguments + self.header.outputs
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Every name in use, of any kind: what a fresh name must avoid."""
+        header = {a.tensor for a in self.header_accesses}
+        return frozenset({*self.indices, *self.written, *self.mentioned, *self.static_names, *self.known, *header})
+
+    @cached_property
+    def ranks(self) -> dict[str, int]:
+        """The number of axes of each tensor that is accessed."""
+        found = {a.tensor: len(a.indices) for a in self.header_accesses}
+        for statement in self.statements:
+            found[statement.target.tensor] = len(statement.target.indices)
+            found |= {a.tensor: len(a.indices) for a in reads(statement)}
+        return found
+
+
+def _located(body: tuple[Item, ...], blocks: tuple[Block, ...]) -> Iterator[tuple[Statement, tuple[Block, ...]]]:
+    for item in body:
+        if isinstance(item, Block):
+            yield from _located(item.body, (*blocks, item))
+        elif isinstance(item, Statement):
+            yield item, blocks
+
+
+# Traversal: every pass goes through these.
+
+
+def children(node: Expr) -> tuple[Expr, ...]:
+    match node:
+        case Access(indices=items) | Call(arguments=items):
+            return items
+        case Binary(left=a, right=b) | Compare(left=a, right=b) | Logic(left=a, right=b):
+            return (a, b)
+        case Unary(operand=a):
+            return (a,)
+        case Conditional(condition=c, then=a, otherwise=b):
+            return (c, a, b)
+    return ()
+
+
+def rebuild(node: Expr, parts: tuple[Expr, ...]) -> Expr:
+    """The node with other children."""
+    match node:
+        case Access():
+            return replace(node, indices=parts)
+        case Call():
+            return replace(node, arguments=parts)
+        case Binary() | Compare() | Logic():
+            return replace(node, left=parts[0], right=parts[1])
+        case Unary():
+            return replace(node, operand=parts[0])
+        case Conditional():
+            return replace(node, condition=parts[0], then=parts[1], otherwise=parts[2])
+    return node
+
+
+def transform(node: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """Applies `change` to every node, children first; nodes that do not change are kept as they are."""
+    parts = children(node)
+    if parts:
+        changed = tuple(transform(part, change) for part in parts)
+        if any(a is not b for a, b in zip(parts, changed, strict=True)):
+            node = rebuild(node, changed)
+    return change(node)
+
+
+def walk(node: Expr) -> Iterator[Expr]:
+    """The node and all below it, in the order of the text."""
+    yield node
+    for part in children(node):
+        yield from walk(part)
+
+
+def walk_statement(statement: Statement) -> Iterator[Expr]:
+    yield from walk(statement.target)
+    yield from walk(statement.value)
+    if statement.guard is not None:
+        yield from walk(statement.guard)
+
+
+def reads(statement: Statement) -> Iterator[Access]:
+    """Every access that a statement reads: gathers inside the target's own indices too."""
+    for node in walk_statement(statement):
+        if isinstance(node, Access) and node is not statement.target:
+            yield node
+
+
+def tensors_read(statement: Statement) -> frozenset[str]:
+    return frozenset(a.tensor for a in reads(statement))
+
+
+def indices_of(statement: Statement) -> tuple[str, ...]:
+    """The indices a statement names, in order of first appearance: what it loops over, blocks aside."""
+    return tuple(dict.fromkeys(n.name for n in walk_statement(statement) if isinstance(n, Index)))
+
+
+def index_names(node: Expr) -> frozenset[str]:
+    return frozenset(n.name for n in walk(node) if isinstance(n, Index))
+
+
+def bare(node: Expr) -> str | None:
+    """The index's name if the expression is nothing but an index."""
+    return node.name if isinstance(node, Index) else None
+
+
+def bare_indices(access: Access) -> frozenset[str]:
+    return frozenset(e.name for e in access.indices if isinstance(e, Index))
+
+
+def candidates(statement: Statement) -> list[str]:
+    """The indices that tell the points which meet in one target element apart, in index order."""
+    return [i for i in indices_of(statement) if i not in bare_indices(statement.target)]
+
+
+def map_statement(statement: Statement, change: Callable[[Expr], Expr]) -> Statement:
+    """The statement with `change` applied to every expression node."""
+    target = transform(statement.target, change)
+    assert isinstance(target, Access)
+    guard = None if statement.guard is None else transform(statement.guard, change)
+    return replace(statement, target=target, value=transform(statement.value, change), guard=guard)
+
+
+def map_items(body: tuple[Item, ...], change: Callable[[Statement], Item]) -> tuple[Item, ...]:
+    """The body with `change` applied to every statement, inside blocks too."""
+    return tuple(
+        replace(item, body=map_items(item.body, change)) if isinstance(item, Block)
+        else change(item) if isinstance(item, Statement) else item
+        for item in body
+    )
+
+
+def map_loops(loops: Loops, change: Callable[[Expr], Expr]) -> Loops:
+    """The program with `change` applied to every expression, size declarations and header too."""
+
+    def access(node: Access) -> Access:
+        changed = transform(node, change)
+        assert isinstance(changed, Access)
+        return changed
+
+    header = loops.header
+    if header:
+        arguments = tuple(
+            replace(a, access=access(a.access)) if isinstance(a, Argument) else a for a in header.arguments
+        )
+        header = replace(header, arguments=arguments, outputs=tuple(access(o) for o in header.outputs))
+    sizes = tuple(
+        replace(d, subject=transform(d.subject, change), value=transform(d.value, change)) for d in loops.sizes
+    )
+    body = map_items(loops.body, lambda s: map_statement(s, change))
+    return replace(loops, header=header, sizes=sizes, body=body)
+
+
+def rename_indices(names: dict[str, str]) -> Callable[[Expr], Expr]:
+    """A change for `transform` that renames indices."""
+
+    def change(node: Expr) -> Expr:
+        if isinstance(node, Index) and node.name in names:
+            return replace(node, name=names[node.name])
+        if isinstance(node, Size) and node.index in names:
+            return replace(node, index=names[node.index])
+        return node
+
+    return change
+
+
+def substitute_indices(values: dict[str, Expr]) -> Callable[[Expr], Expr]:
+    """A change for `transform` that puts expressions in the place of indices."""
+    return lambda node: values.get(node.name, node) if isinstance(node, Index) else node
+
+
+def fresh(name: str, taken: set[str] | frozenset[str]) -> str:
+    """The name itself, or the first of name1, name2, ... that is not taken."""
+    candidates = (name, *(f"{name}{n}" for n in range(1, len(taken) + 2)))
+    return next(c for c in candidates if c not in taken)
+
+
+def depth(node: Expr) -> int:
+    """How deep an expression nests, without recursion: it is asked before anything recursive may run."""
+    deepest, level = 0, [node]
+    while level:
+        deepest += 1
+        level = [part for item in level for part in children(item)]
+    return deepest
+

@@ -1,0 +1,30 @@
+"""Caps on what a text may ask for, checked before anything recursive or expensive sees it."""
+
+from __future__ import annotations
+
+from ..errors import LimitError
+
+TEXT_LENGTH = 1_000_000
+NESTING = 64  # brackets within brackets
+EXPRESSION_DEPTH = 150  # levels of one expression, `a + a + ...` included
+STATEMENTS = 20_000
+NAME_LENGTH = 200
+DIGITS = 40
+
+
+def check_text(text: str) -> None:
+    """Refuses a text that is too long or nests its brackets too deeply."""
+    if len(text) > TEXT_LENGTH:
+        raise LimitError(f"the text has {len(text):,} characters; at most {TEXT_LENGTH:,} are read")
+    nesting = deepest = 0
+    for character in text:
+        if character in "([":
+            nesting += 1
+            deepest = max(deepest, nesting)
+        elif character in ")]":
+            nesting = max(0, nesting - 1)
+    if deepest > NESTING:
+        raise LimitError(
+            f"brackets nest {deepest} deep; at most {NESTING} levels are read",
+            hint="split the expression into several statements",
+        )

@@ -1,0 +1,469 @@
+"""Text -> IR: a Lark grammar, built into nodes with exact spans. Names get their kind here; meaning is checked later."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from lark import Lark, Token, v_args
+from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, VisitError
+from lark.indenter import DedentError, Indenter
+from lark.visitors import Transformer_NonRecursive
+
+from ..errors import LimitError, Span, SyntaxFault
+from . import hints, ir, limits
+from .functions import FUNCTIONS
+
+
+@dataclass(frozen=True)
+class Source:
+    """A parsed text: its definitions by name, and the statements outside of them, if there are any."""
+
+    definitions: dict[str, ir.Loops]
+    main: ir.Loops | None
+
+
+@dataclass(frozen=True)
+class _Returns:
+    names: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class _Arguments:
+    positional: tuple[ir.Expr, ...]
+    keywords: tuple[tuple[str, ir.Expr], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _UserCall(ir.Node):
+    """A call of a name that is no scalar function: it must be a whole statement, of a definition."""
+
+    function: str
+    arguments: _Arguments
+
+
+class _Indentation(Indenter):
+    NL_type = "_NL"
+    OPEN_PAREN_types = ["LPAR", "LSQB"]
+    CLOSE_PAREN_types = ["RPAR", "RSQB"]
+    INDENT_type = "_INDENT"
+    DEDENT_type = "_DEDENT"
+    tab_len = 8
+
+
+@v_args(meta=True)
+class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub lacks its parameters
+    """One method for each rule of the grammar; not recursive, so that a deep tree is no danger."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def _span(self, meta: Any) -> Span:
+        return Span(self.text, meta.start_pos, meta.end_pos)
+
+    def _name(self, token: Token) -> str:
+        name = str(token)
+        span = Span(self.text, token.start_pos or 0, token.end_pos or 0)
+        if name in FUNCTIONS:
+            raise SyntaxFault(f"`{name}` is a function and cannot name a tensor or an index", span, hints.call(name))
+        if len(name) > limits.NAME_LENGTH:
+            raise LimitError(f"a name has at most {limits.NAME_LENGTH} characters", span)
+        return name
+
+    def number(self, meta: Any, items: list[Token]) -> ir.Number:
+        return ir.Number(_number(items[0], self._span(meta)), span=self._span(meta))
+
+    def infinity(self, meta: Any, items: list[Any]) -> ir.Number:
+        return ir.Number(float("inf"), span=self._span(meta))
+
+    def inside(self, meta: Any, items: list[Any]) -> ir.Inside:
+        return ir.Inside(span=self._span(meta))
+
+    def parenthesis(self, meta: Any, items: list[ir.Expr]) -> ir.Expr:
+        return items[0]
+
+    def binary(self, meta: Any, items: list[Any]) -> ir.Binary:
+        left, operator, right = items
+        return ir.Binary(str(operator), left, right, span=self._span(meta))
+
+    def minus(self, meta: Any, items: list[Any]) -> ir.Expr:
+        operand = items[1]
+        if isinstance(operand, ir.Number) and self.text[operand.span.start : operand.span.end][:1] not in "-(":
+            return ir.Number(-operand.value, span=self._span(meta))
+        return ir.Unary("-", operand, span=self._span(meta))
+
+    def plus(self, meta: Any, items: list[Any]) -> ir.Expr:
+        return items[1]
+
+    def negation(self, meta: Any, items: list[ir.Expr]) -> ir.Unary:
+        return ir.Unary("not", items[0], span=self._span(meta))
+
+    def logic_and(self, meta: Any, items: list[ir.Expr]) -> ir.Logic:
+        return ir.Logic("and", items[0], items[1], span=self._span(meta))
+
+    def logic_or(self, meta: Any, items: list[ir.Expr]) -> ir.Logic:
+        return ir.Logic("or", items[0], items[1], span=self._span(meta))
+
+    def compared(self, meta: Any, items: list[Any]) -> ir.Expr:
+        span = self._span(meta)
+        pairs = [
+            ir.Compare(str(items[k + 1]), items[k], items[k + 2], span=span) for k in range(0, len(items) - 1, 2)
+        ]
+        result: ir.Expr = pairs[0]
+        for pair in pairs[1:]:  # a < b < c means a < b and b < c
+            result = ir.Logic("and", result, pair, span=span)
+        return result
+
+    def conditional(self, meta: Any, items: list[ir.Expr]) -> ir.Conditional:
+        then, condition, otherwise = items
+        return ir.Conditional(condition, then, otherwise, span=self._span(meta))
+
+    def keyword(self, meta: Any, items: list[Any]) -> tuple[str, ir.Expr]:
+        return str(items[0]), items[1]
+
+    def arguments(self, meta: Any, items: list[Any]) -> _Arguments:
+        positional = tuple(item for item in items if item is not None and not isinstance(item, tuple))
+        return _Arguments(positional, tuple(item for item in items if isinstance(item, tuple)))
+
+    def call(self, meta: Any, items: list[Any]) -> Any:
+        name, arguments = str(items[0]), items[1] or _Arguments((), ())
+        span = self._span(meta)
+        if name not in FUNCTIONS:
+            return _UserCall(name, arguments, span=span)
+        for item in arguments.positional:
+            _refuse_user_call(item)
+        if arguments.keywords:
+            raise SyntaxFault(f"`{name}` takes no keywords", span, f"write {name}(x)")
+        low, high = FUNCTIONS[name]
+        count = len(arguments.positional)
+        if not low <= count <= high:
+            wanted = f"{low}" if low == high else f"{low} or more"
+            plural = "" if wanted == "1" else "s"
+            raise SyntaxFault(f"`{name}` takes {wanted} argument{plural}, not {count}", span, hints.call(name))
+        if name == "where":
+            return ir.Conditional(*arguments.positional, span=span)
+        return ir.Call(name, arguments.positional, span=span)
+
+    def index_size(self, meta: Any, items: list[Token]) -> ir.Size:
+        return ir.Size(self._name(items[0]), span=self._span(meta))
+
+    def batch_size(self, meta: Any, items: list[Token]) -> ir.Size:
+        return ir.Size(ir.BATCH, span=self._span(meta))
+
+    def axis_size(self, meta: Any, items: list[Token]) -> ir.AxisSize:
+        span = self._span(meta)
+        return ir.AxisSize(self._name(items[0]), int(_number(items[1], span)), span=span)
+
+    def scalar(self, meta: Any, items: list[Token]) -> ir.Access:
+        return ir.Access(self._name(items[0]), span=self._span(meta))
+
+    empty_access = scalar
+
+    def batch(self, meta: Any, items: list[Token]) -> ir.Index:
+        return ir.Index(ir.BATCH, span=self._span(meta))
+
+    def tensor(self, meta: Any, items: list[Any]) -> ir.Access:
+        name, *places = items
+        for place in places:
+            _refuse_user_call(place)
+        return ir.Access(self._name(name), tuple(ir.transform(p, _as_index) for p in places), span=self._span(meta))
+
+    def signed(self, meta: Any, items: list[Any]) -> int | float:
+        minus, digits = items
+        value = _number(digits, self._span(meta))
+        return -value if minus else value
+
+    def tensor_parameter(self, meta: Any, items: list[ir.Access]) -> ir.Argument:
+        return ir.Argument(items[0], span=self._span(meta))
+
+    def default_parameter(self, meta: Any, items: list[Any]) -> ir.Argument:
+        span = self._span(meta)
+        return ir.Argument(ir.Access(self._name(items[0]), span=span), items[1], span=span)
+
+    def static_parameter(self, meta: Any, items: list[Any]) -> ir.StaticDeclaration:
+        span = self._span(meta)
+        default = items[1] if len(items) > 1 else None
+        if isinstance(default, float):
+            raise SyntaxFault(f"`{items[0]}` is an integer, its default is not", span, "write a whole number")
+        return ir.StaticDeclaration(self._name(items[0]), default, span=span)
+
+    static_line = static_parameter
+
+    def parameters(self, meta: Any, items: list[Any]) -> list[Any]:
+        return [item for item in items if item is not None]
+
+    def outputs(self, meta: Any, items: list[ir.Access]) -> tuple[ir.Access, ...]:
+        return tuple(items)
+
+    def returns(self, meta: Any, items: list[Token]) -> _Returns:
+        return _Returns(tuple(self._name(item) for item in items), self._span(meta))
+
+    def size_declaration(self, meta: Any, items: list[Any]) -> ir.SizeDeclaration:
+        subject, operator, value = items
+        span = self._span(meta)
+        if operator != "=":
+            raise SyntaxFault(f"a size is declared with `=`, not `{operator}`", span, "write `size(i) = ...`")
+        _refuse_user_call(value)
+        return ir.SizeDeclaration(subject, value, span=span)
+
+    def plain(self, meta: Any, items: list[Any]) -> tuple[Any, None]:
+        return items[0], None
+
+    def guarded(self, meta: Any, items: list[Any]) -> tuple[Any, Any]:
+        return items[0], items[1]
+
+    def branched(self, meta: Any, items: list[Any]) -> tuple[Any, Any]:
+        then, condition, (otherwise, guard) = items
+        start = then.span.start if then.span else meta.start_pos
+        end = otherwise.span.end if otherwise.span else meta.end_pos
+        return ir.Conditional(condition, then, otherwise, span=Span(self.text, start, end)), guard
+
+    def statement(self, meta: Any, items: list[Any]) -> ir.Item:
+        target, operator, (value, guard) = items
+        span = Span(self.text, meta.start_pos, _end(items, meta))
+        if isinstance(value, _UserCall):
+            if operator != "=" or guard is not None:
+                raise SyntaxFault(f"`{value.function}(...)` is a call of a definition: it stands alone on the right "
+                                  "of `=`", value.span, f"write `{target.tensor} = {value.function}(...)`")
+            return _call_statement((target,), value.function, value.arguments, span)
+        for part in (value, guard):
+            if part is not None:
+                _refuse_user_call(part)
+                _refuse_depth(part)
+        return ir.Statement(target, str(operator), value, guard, span=span)
+
+    def call_statement(self, meta: Any, items: list[Any]) -> ir.CallStatement:
+        *targets, operator, name, arguments = items
+        span = self._span(meta)
+        if operator != "=":
+            raise SyntaxFault(f"a call gives its results with `=`, not `{operator}`", span, "write `A, B = op(X)`")
+        return _call_statement(tuple(targets), str(name), arguments or _Arguments((), ()), span)
+
+    def block(self, meta: Any, items: list[Any]) -> ir.Block:
+        name, down, *body = items
+        for item in body:
+            if not isinstance(item, ir.Statement | ir.Block | ir.CallStatement):
+                raise SyntaxFault("only statements and blocks stand inside `for`", self._span(meta),
+                                  "move sizes, definitions and `return` out of the block")
+        return ir.Block(self._name(name), tuple(body), down is not None, span=self._span(meta))
+
+    def definition(self, meta: Any, items: list[Any]) -> ir.Loops:
+        name, parameters, outputs, *body = items
+        span = Span(self.text, meta.start_pos, outputs[-1].span.end)
+        header = ir.Header(self._name(name), tuple(parameters or ()), outputs, span=span)
+        return _assemble(body, header)
+
+    def start(self, meta: Any, items: list[Any]) -> Source:
+        definitions: dict[str, ir.Loops] = {}
+        rest = []
+        for item in items:
+            if not isinstance(item, ir.Loops):
+                rest.append(item)
+                continue
+            assert item.header
+            if item.header.name in definitions:
+                raise SyntaxFault(f"`{item.header.name}` is defined twice", item.header.span, "give one another name")
+            definitions[item.header.name] = item
+        return Source(definitions, _assemble(rest, None) if rest else None)
+
+
+def _end(items: list[Any], meta: Any) -> int:
+    """The end of a statement without the newline that closes it."""
+    value, guard = items[2]
+    last = guard if guard is not None else value
+    return last.span.end if last.span else meta.end_pos
+
+
+def _call_statement(
+    targets: tuple[ir.Access, ...], function: str, arguments: _Arguments, span: Span
+) -> ir.CallStatement:
+    for value in (*arguments.positional, *(v for _, v in arguments.keywords)):
+        _refuse_user_call(value)
+        _refuse_depth(value)
+    return ir.CallStatement(targets, function, arguments.positional, arguments.keywords, span=span)
+
+
+def _number(token: Token, span: Span) -> int | float:
+    text = str(token)
+    if len(text) > limits.DIGITS:
+        raise LimitError(f"a number has at most {limits.DIGITS} digits", span)
+    if not text.isdigit():
+        return float(text)
+    value = int(text)
+    if value >= 2**63:
+        raise LimitError(f"{text} does not fit a 64-bit integer", span, f"write {text}.0 for a floating-point number")
+    return value
+
+
+def _as_index(node: ir.Expr) -> ir.Expr:
+    """Inside brackets a bare name is an index (or a static integer: that is settled once all names are known)."""
+    if isinstance(node, ir.Access) and not node.indices:
+        return ir.Index(node.tensor, span=node.span)
+    return node
+
+
+def _refuse_user_call(node: Any) -> None:
+    """A call of a definition inside an expression: only a whole statement can be one."""
+    stack = [node]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, _UserCall):
+            raise SyntaxFault(f"`{item.function}` is not a function of the language", item.span,
+                              hints.unknown_function(item.function))
+        stack.extend(ir.children(item))
+
+
+def _refuse_depth(node: ir.Expr) -> None:
+    if ir.depth(node) > limits.EXPRESSION_DEPTH:
+        raise LimitError(f"the expression nests more than {limits.EXPRESSION_DEPTH} levels deep", node.span,
+                         "split it into several statements")
+
+
+def _assemble(items: list[Any], header: ir.Header | None) -> ir.Loops:
+    """A program from its lines, every name with its kind."""
+    returns = [item for item in items if isinstance(item, _Returns)]
+    nested = next((item for item in items if isinstance(item, ir.Loops)), None)
+    if nested and nested.header:
+        raise SyntaxFault("a definition cannot stand inside another", nested.header.span, "move it to the top level")
+    if returns and (header or len(returns) > 1 or items[-1] is not returns[0]):
+        raise SyntaxFault("`return` stands once, at the end of a program without `def`", returns[-1].span,
+                          "a `def` names its outputs behind `->`")
+    body = tuple(i for i in items if isinstance(i, ir.Statement | ir.Block | ir.CallStatement))
+    loops = ir.Loops(
+        body=body,
+        sizes=tuple(item for item in items if isinstance(item, ir.SizeDeclaration)),
+        statics=tuple(item for item in items if isinstance(item, ir.StaticDeclaration)),
+        returns=returns[0].names if returns else None,
+        header=header,
+    )
+    if header and loops.statics:
+        raise SyntaxFault("inside a `def`, static integers stand among its arguments", loops.statics[0].span,
+                          f"write `def {header.name}(..., {loops.statics[0].name}: int)`")
+    return resolve_names(loops)
+
+
+def _kinds(loops: ir.Loops) -> tuple[frozenset[str], tuple[ir.StaticDeclaration, ...]]:
+    """The names that are indices, and static integers that only a size declaration shows."""
+    declared = set(loops.static_names)
+    implied: dict[str, ir.StaticDeclaration] = {}
+    indices: set[str] = set()
+    for declaration in loops.sizes:
+        for node in (declaration.subject, *ir.walk(declaration.value)):
+            if isinstance(node, ir.Size):
+                indices.add(node.index)
+            elif isinstance(node, ir.Access) and not node.indices and not loops.header:
+                implied.setdefault(node.tensor, ir.StaticDeclaration(node.tensor))
+    statics = declared | implied.keys()
+    for access in loops.header_accesses:
+        indices |= {n.name for e in access.indices for n in ir.walk(e) if isinstance(n, ir.Index)}
+    for item in _flat(loops.body):
+        if isinstance(item, ir.Block):
+            indices.add(item.index)
+        else:
+            for root in _roots(item):
+                for node in ir.walk(root):
+                    if isinstance(node, ir.Index):
+                        indices.add(node.name)
+                    elif isinstance(node, ir.Size):
+                        indices.add(node.index)
+    extra = tuple(d for name, d in implied.items() if name not in declared)
+    return frozenset(indices - statics), extra
+
+
+def _flat(body: tuple[ir.Item, ...]) -> list[ir.Item]:
+    """All items, those inside blocks behind their block."""
+    return [x for item in body for x in ((item, *_flat(item.body)) if isinstance(item, ir.Block) else (item,))]
+
+
+def _roots(item: ir.Item) -> tuple[ir.Expr, ...]:
+    if isinstance(item, ir.CallStatement):
+        return (*item.targets, *item.arguments, *(value for _, value in item.keywords))
+    assert isinstance(item, ir.Statement)
+    return (item.target, item.value) if item.guard is None else (item.target, item.value, item.guard)
+
+
+def resolve_names(loops: ir.Loops) -> ir.Loops:
+    """Gives every name its kind: index, static integer, or tensor."""
+    indices, extra = _kinds(loops)
+    statics = {*loops.static_names, *(d.name for d in extra)}
+
+    def kind(node: ir.Expr) -> ir.Expr:
+        name = node.name if isinstance(node, ir.Index) else node.tensor if isinstance(node, ir.Access) else None
+        if name is None or (isinstance(node, ir.Access) and node.indices):
+            return node
+        if name in statics:
+            return ir.Static(name, span=node.span)
+        if name in indices:
+            return ir.Index(name, span=node.span)
+        return node
+
+    def places(node: ir.Access) -> ir.Access:  # a target's own name keeps its kind: it is a tensor
+        return replace(node, indices=tuple(ir.transform(e, kind) for e in node.indices))
+
+    def settle(item: ir.Item) -> ir.Item:
+        if isinstance(item, ir.Block):
+            return replace(item, body=tuple(settle(x) for x in item.body))
+        if isinstance(item, ir.CallStatement):
+            return replace(
+                item,
+                targets=tuple(places(t) for t in item.targets),
+                arguments=tuple(ir.transform(a, kind) for a in item.arguments),
+                keywords=tuple((k, ir.transform(v, kind)) for k, v in item.keywords),
+            )
+        guard = None if item.guard is None else ir.transform(item.guard, kind)
+        return replace(item, target=places(item.target), value=ir.transform(item.value, kind), guard=guard)
+
+    sizes = tuple(replace(d, value=ir.transform(d.value, kind)) for d in loops.sizes)
+    return replace(loops, body=tuple(settle(i) for i in loops.body), sizes=sizes, statics=loops.statics + extra)
+
+
+@cache
+def _grammar() -> Lark:
+    text = resources.files(__package__).joinpath("grammar.lark").read_text()
+    return Lark(text, parser="lalr", postlex=_Indentation(), propagate_positions=True, maybe_placeholders=True,
+                start=["start", "test"])
+
+
+def parse(text: str) -> Source:
+    """The definitions and statements of a text. Raises a SwapError that shows the first thing it cannot read."""
+    source = _read(text, "start")
+    assert isinstance(source, Source)
+    return source
+
+
+@cache
+def parse_expression(text: str) -> ir.Expr:
+    """One expression, for tables of rules; its bare names are scalars."""
+    return _read(text, "test")
+
+
+def _read(text: str, start: str) -> Any:
+    if not isinstance(text, str):
+        raise SyntaxFault(f"a program is a text, not {type(text).__name__}", hint='write ts.program("Y[i] = X[i]")')
+    limits.check_text(text)
+    text = textwrap.dedent(text)
+    if start == "start" and not text.endswith("\n"):
+        text += "\n"
+    try:
+        return _Build(text).transform(_grammar().parse(text, start=start))
+    except (UnexpectedInput, DedentError) as error:
+        raise _syntax_fault(text, error) from None
+    except VisitError as error:
+        raise error.orig_exc from None
+
+
+def _syntax_fault(text: str, error: UnexpectedInput | DedentError) -> SyntaxFault:
+    if isinstance(error, DedentError):
+        return SyntaxFault("the indentation matches no block above it", hint="indent the lines of a block alike")
+    start = getattr(error, "pos_in_stream", None)
+    token = getattr(error, "token", None)
+    start = len(text) - 1 if start is None or start < 0 or isinstance(error, UnexpectedEOF) else start
+    length = len(str(token)) if token is not None and not isinstance(error, UnexpectedCharacters) else 1
+    end = start + max(1, length)
+    message, hint, at = hints.syntax(text, start, end)
+    return SyntaxFault(message, Span(text, *(at or (start, end))), hint)

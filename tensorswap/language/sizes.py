@@ -1,0 +1,389 @@
+"""Sizes: a formula for each index and each axis, read off the program once; numbers and their agreement at the call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+
+from ..errors import Fault, ShapeError, Span
+from . import ir
+from .affine import Affine, affine, tidy
+from .build import ZERO, add, floor_divide, maximum, minimum, subtract
+from .interval import interval
+from .ir import Expr, Number
+from .render import access as show_access
+from .render import expression as show
+
+Axis = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class SizeRules:
+    """`index` and `axis` hold formulas; `missing` the indices that have none."""
+
+    index: dict[str, Expr]
+    axis: dict[Axis, Expr]
+    missing: tuple[str, ...]
+
+
+@dataclass
+class Sizes:
+    """The numbers of one call."""
+
+    index: dict[str, int]
+    shapes: dict[str, tuple[int, ...]]
+    statics: dict[str, int]
+    formulas: dict[str, Number] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.formulas = {name: Number(value) for name, value in self.index.items()}
+
+    def value(self, node: Expr) -> int:
+        """The number behind an index-free integer expression."""
+        return _evaluate(node, self.index.__getitem__, lambda t, a: self.shapes[t][a], self.statics)
+
+
+@dataclass(frozen=True)
+class BareUse:
+    """An index that stands bare on a tensor's axis."""
+
+    index: str
+    tensor: str
+    axis: int
+    span: Span | None
+
+
+def bare_uses(loops: ir.Loops) -> Iterator[BareUse]:
+    """Bare indices on tensors, header first. Targets count where the tensor's shape comes from elsewhere."""
+    accesses = list(loops.header_accesses)
+    for statement in loops.statements:
+        accesses += list(ir.reads(statement))
+        if statement.target.tensor in loops.updated:
+            accesses.append(statement.target)
+    for access in accesses:
+        for axis, place in enumerate(access.indices):
+            if isinstance(place, ir.Index):
+                yield BareUse(place.name, access.tensor, axis, access.span)
+
+
+def bare_written(loops: ir.Loops) -> dict[Axis, str]:
+    """Axes of written tensors that every writer addresses with one and the same bare index."""
+    found: dict[Axis, set[str | None]] = {}
+    for statement in loops.statements:
+        for axis, place in enumerate(statement.target.indices):
+            found.setdefault((statement.target.tensor, axis), set()).add(ir.bare(place))
+    declared = {(d.subject.tensor, d.subject.axis) for d in loops.sizes if isinstance(d.subject, ir.AxisSize)}
+    return {
+        key: name for key, names in found.items()
+        if len(names) == 1 and (name := next(iter(names))) is not None and key not in declared
+    }
+
+
+def infer(loops: ir.Loops, given: frozenset[str] = frozenset()) -> SizeRules:
+    """A formula for every index and axis that has one. Indices in `given` get their size at the call."""
+    index: dict[str, Expr] = {name: ir.Size(name) for name in given}
+    axis: dict[Axis, Expr] = {}
+    for declaration in loops.sizes:
+        if isinstance(declaration.subject, ir.Size):
+            index.setdefault(declaration.subject.index, declaration.value)
+        elif isinstance(declaration.subject, ir.AxisSize):
+            axis.setdefault((declaration.subject.tensor, declaration.subject.axis), declaration.value)
+    inputs = frozenset(loops.inputs)
+    for use in bare_uses(loops):
+        if use.tensor in inputs:
+            index.setdefault(use.index, ir.AxisSize(use.tensor, use.axis))
+    if loops.header:
+        for output in loops.header.outputs:
+            for place, e in enumerate(output.indices):
+                if isinstance(e, ir.Index) and output.tensor not in inputs:
+                    axis.setdefault((output.tensor, place), ir.Size(e.name))
+    progress = True
+    while progress:
+        progress = _infer_axes(loops, inputs, index, axis) | _infer_indices(loops, inputs, index, axis)
+    names = [i for i in loops.indices if i != ir.BATCH]
+    return SizeRules(index, axis, tuple(i for i in names if i not in index))
+
+
+def _infer_axes(loops: ir.Loops, inputs: frozenset[str], index: dict[str, Expr], axis: dict[Axis, Expr]) -> bool:
+    """Extents of written tensors from the greatest index their writers reach."""
+    sizes = {name: ir.Size(name) for name in index}
+    writers: dict[str, list[ir.Statement]] = {}
+    for statement in loops.statements:
+        writers.setdefault(statement.target.tensor, []).append(statement)
+    progress = False
+    for tensor, statements in writers.items():
+        if tensor in inputs:
+            continue
+        for place in range(len(statements[0].target.indices)):
+            if (tensor, place) in axis:
+                continue
+            reaches = [_reach(s, place, sizes) for s in statements]
+            known = [r for r in reaches if r is not None]
+            if len(known) == len(reaches):
+                axis[tensor, place] = reduce(maximum, dict.fromkeys(known))
+                progress = True
+    return progress
+
+
+def _reach(statement: ir.Statement, place: int, sizes: Mapping[str, Expr]) -> Expr | None:
+    """One more than the greatest index that a statement writes on an axis."""
+    node = statement.target.indices[place]
+    if isinstance(node, ir.Index):
+        return sizes.get(node.name)
+    if _has_inside(statement.guard):
+        return None  # the guard asks for the extent, so the extent cannot ask for the guard
+    bounds = interval(node, sizes)
+    return None if bounds is None else maximum(add(bounds[1], Number(1)), ZERO)
+
+
+def _has_inside(guard: Expr | None) -> bool:
+    return guard is not None and any(isinstance(n, ir.Inside) for n in ir.walk(guard))
+
+
+def _infer_indices(loops: ir.Loops, inputs: frozenset[str], index: dict[str, Expr], axis: dict[Axis, Expr]) -> bool:
+    """The largest range that keeps every access in bounds, for indices that nothing else sizes."""
+    bounds: dict[str, list[Expr]] = {}
+    for statement in loops.statements:
+        if _has_inside(statement.guard):
+            continue
+        for access in _plain_accesses(statement, loops):
+            for place, node in enumerate(access.indices):
+                extent: Expr | None = ir.AxisSize(access.tensor, place)
+                if access.tensor not in inputs:
+                    extent = axis.get((access.tensor, place))
+                if extent is None:
+                    continue
+                unknown = [i for i in ir.index_names(node) if i not in index and i != ir.BATCH]
+                if len(unknown) == 1:
+                    bound = _largest(node, unknown[0], extent, index)
+                    if bound is not None:
+                        bounds.setdefault(unknown[0], []).append(bound)
+    for name, found in bounds.items():
+        index[name] = reduce(minimum, dict.fromkeys(found))
+    return bool(bounds)
+
+
+def _plain_accesses(statement: ir.Statement, loops: ir.Loops) -> Iterator[ir.Access]:
+    """Accesses that every point evaluates: those inside the branches of a conditional are left out."""
+    roots: list[Expr] = [statement.value, *statement.target.indices]
+    if statement.guard is not None:
+        roots.append(statement.guard)
+    while roots:
+        node = roots.pop(0)
+        if isinstance(node, ir.Conditional):
+            roots.append(node.condition)
+            continue
+        if isinstance(node, ir.Access):
+            yield node
+        roots.extend(ir.children(node))
+    yield statement.target
+
+
+def _largest(node: Expr, name: str, extent: Expr, index: Mapping[str, Expr]) -> Expr | None:
+    """The largest size n of index `name` with 0 <= node < extent, where node may hold size(name) itself."""
+    form = affine(node)
+    if form is None or name not in form.terms:
+        return None
+    coefficient = form.terms[name]
+    own, constant = _own_size(form.constant, name)
+    if constant is None:
+        return None
+    rest = interval(Affine(form.without(name).terms, constant).expression(), {i: ir.Size(i) for i in index})
+    if rest is None:
+        return None
+    if not isinstance(coefficient, Number):
+        if own:
+            return None
+        coefficient_up, coefficient_down = coefficient, ZERO  # a static stride counts as positive
+    else:
+        coefficient_up, coefficient_down = Number(max(coefficient.value, 0)), Number(min(coefficient.value, 0))
+    found: list[Expr] = []
+    up = add(coefficient_up, Number(own))
+    if not (isinstance(up, Number) and up.value <= 0):  # up*n <= extent - 1 - rest + coefficient_up
+        room = add(subtract(subtract(extent, Number(1)), rest[1]), coefficient_up)
+        found.append(maximum(floor_divide(tidy(room), up), ZERO))
+    down = add(coefficient_down, Number(own))
+    if isinstance(down, Number) and down.value < 0:  # down*n >= coefficient_down - rest
+        found.append(maximum(floor_divide(tidy(subtract(rest[0], coefficient_down)), Number(-down.value)), ZERO))
+    return reduce(minimum, found) if found else None
+
+
+def _own_size(constant: Expr, name: str) -> tuple[int, Expr | None]:
+    """Splits a constant into a whole multiple of size(name) and the rest; None for the rest if it cannot be split."""
+    marked = ir.transform(constant, lambda n: ir.Index("size") if n == ir.Size(name) else n)
+    form = affine(marked)
+    if form is None:
+        return 0, None
+    multiple = form.terms.get("size", ZERO)
+    if not isinstance(multiple, Number) or not isinstance(multiple.value, int):
+        return 0, None
+    return multiple.value, form.constant
+
+
+def resolve(
+    loops: ir.Loops, rules: SizeRules, shapes: Mapping[str, tuple[int, ...]], statics: Mapping[str, int],
+    given: Mapping[str, int],
+) -> Sizes:
+    """The numbers of one call, from the shapes of the inputs; every disagreement is collected, then raised."""
+    _check_missing(loops, rules)
+    index: dict[str, int] = {}
+    active: list[str] = []
+
+    def size_of(name: str) -> int:
+        if name not in index:
+            if name in active:
+                raise ShapeError(f"the size of index {name} depends on itself", hint=f"declare `size({name}) = ...`")
+            if name not in given and name not in rules.index:
+                raise _missing_size(loops, name)
+            active.append(name)
+            index[name] = given[name] if name in given else evaluate(rules.index[name])
+            active.pop()
+        return index[name]
+
+    def axis_of(tensor: str, place: int) -> int:
+        if tensor in shapes:
+            if place >= len(shapes[tensor]):
+                raise ShapeError(f"{tensor} has {len(shapes[tensor])} axes; size({tensor}, {place}) asks for another")
+            return shapes[tensor][place]
+        if (tensor, place) not in rules.axis:
+            raise _missing_axis(loops, tensor, place)
+        key = f"{tensor},{place}"
+        if key in active:
+            raise ShapeError(f"the size of {tensor}'s axis {place} depends on itself",
+                             hint=f"declare `size({tensor}, {place}) = ...`")
+        active.append(key)
+        value = evaluate(rules.axis[tensor, place])
+        active.pop()
+        return value
+
+    def evaluate(node: Expr) -> int:
+        return _evaluate(node, size_of, axis_of, statics)
+
+    for name in (*loops.indices, *given):
+        if name != ir.BATCH and size_of(name) < 0:
+            raise ShapeError(f"index {name} would have the negative size {index[name]}",
+                             _declaration_span(loops, name), f"check `size({name})` against the shapes given")
+    all_shapes = dict(shapes)
+    for tensor in loops.written:
+        if tensor not in all_shapes:
+            all_shapes[tensor] = tuple(axis_of(tensor, a) for a in range(loops.ranks[tensor]))
+            if any(extent < 0 for extent in all_shapes[tensor]):
+                raise ShapeError(f"{tensor} would have the shape {all_shapes[tensor]}", hint="check its declared sizes")
+    sizes = Sizes(index, all_shapes, dict(statics))
+    faults = [*_disagreements(loops, sizes, given), *_declaration_faults(loops, sizes)]
+    if faults:
+        raise ShapeError(faults)
+    return sizes
+
+
+def _declaration_span(loops: ir.Loops, name: str) -> Span | None:
+    return next((d.span for d in loops.sizes if d.subject == ir.Size(name)), None)
+
+
+def _check_missing(loops: ir.Loops, rules: SizeRules) -> None:
+    if rules.missing:
+        raise ShapeError([_missing_size(loops, name).faults[0] for name in rules.missing])
+
+
+def _missing_size(loops: ir.Loops, name: str) -> ShapeError:
+    uses = [
+        n for s in loops.statements for n in ir.walk_statement(s)
+        if isinstance(n, ir.Access) and any(name in ir.index_names(e) for e in n.indices)
+    ]
+    where = f"; it stands in {', '.join(dict.fromkeys(show_access(u) for u in uses[:4]))}" if uses else ""
+    return ShapeError(
+        f"the size of index {name} cannot be found{where}", uses[0].span if uses else None,
+        f"declare it, `size({name}) = ...`, or give it at the call, `{name}=10`",
+    )
+
+
+def _missing_axis(loops: ir.Loops, tensor: str, place: int) -> ShapeError:
+    target = next((s.target for s in loops.statements if s.target.tensor == tensor), None)
+    span = target.span if target else None
+    why = f" from `{show(target.indices[place])}`" if target and place < len(target.indices) else ""
+    return ShapeError(f"the size of {tensor}'s axis {place} cannot be found{why}", span,
+                      f"declare it: `size({tensor}, {place}) = ...`")
+
+
+def _disagreements(loops: ir.Loops, sizes: Sizes, given: Mapping[str, int]) -> Iterator[Fault]:
+    """Bare uses whose axis is not as long as the index: on inputs, and on tensors written with another bare index."""
+    inputs = set(loops.inputs)
+    written = bare_written(loops)
+    anchors: dict[str, BareUse] = {}
+    told: set[tuple[str, str, int]] = set()
+    for use in bare_uses(loops):
+        strict = use.tensor in inputs or (use.tensor, use.axis) in written
+        if not strict or use.index == ir.BATCH or use.axis >= len(sizes.shapes.get(use.tensor, ())):
+            continue
+        extent, size = sizes.shapes[use.tensor][use.axis], sizes.index[use.index]
+        anchor = anchors.setdefault(use.index, use)
+        key = (use.index, use.tensor, use.axis)
+        if extent == size or key in told:
+            continue
+        told.add(key)
+        other = sizes.shapes[anchor.tensor][anchor.axis]
+        if anchor is not use and other == size:
+            first = f"{size} on {anchor.tensor} (axis {anchor.axis})"
+            hint = f"one index is one range: give {anchor.tensor} and {use.tensor} the same size there, or use two indices"
+        else:
+            first = f"{size} as given at the call" if use.index in given else f"{size} by `size({use.index})`"
+            hint = f"one index is one range: `{use.tensor}` needs size({use.index}) = {extent}, or another index"
+        yield Fault(f"index {use.index} has size {first} but {extent} on {use.tensor} (axis {use.axis})", use.span, hint)
+
+
+def _declaration_faults(loops: ir.Loops, sizes: Sizes) -> Iterator[Fault]:
+    for declaration in loops.sizes:
+        wanted = sizes.value(declaration.value)
+        subject = declaration.subject
+        actual = sizes.index[subject.index] if isinstance(subject, ir.Size) else sizes.shapes[subject.tensor][subject.axis]
+        if wanted != actual:
+            yield Fault(f"{show(subject)} is {actual}, but is declared as {show(declaration.value)} = {wanted}",
+                        declaration.span, "make the declaration and the arrays agree")
+
+
+def _evaluate(
+    node: Expr, size_of: Callable[[str], int], axis_of: Callable[[str, int], int], statics: Mapping[str, int]
+) -> int:
+    """An index-free integer expression, by number."""
+
+    def number(n: Expr) -> int:
+        match n:
+            case Number(value=value) if isinstance(value, int):
+                return value
+            case ir.Static(name=name):
+                return statics[name]
+            case ir.Size(index=index):
+                return size_of(index)
+            case ir.AxisSize(tensor=tensor, axis=axis):
+                return axis_of(tensor, axis)
+            case ir.Unary(operator="-", operand=a):
+                return -number(a)
+            case ir.Binary(operator=operator, left=a, right=b):
+                x, y = number(a), number(b)
+                if operator in ("//", "%") and y == 0:
+                    raise ShapeError(f"`{show(n)}` divides by zero", n.span, "a size or static integer here must not be 0")
+                match operator:
+                    case "+":
+                        return x + y
+                    case "-":
+                        return x - y
+                    case "*":
+                        return x * y
+                    case "//":
+                        return x // y
+                    case "%":
+                        return x % y
+            case ir.Call(function="min", arguments=arguments):
+                return min(map(number, arguments))
+            case ir.Call(function="max", arguments=arguments):
+                return max(map(number, arguments))
+            case ir.Call(function="abs", arguments=(a,)):
+                return abs(number(a))
+        raise ShapeError(f"`{show(n)}` cannot stand in a size", n.span,
+                         "a size is made of size(...), static integers, whole numbers and + - * // % min max")
+
+    return number(node)
+
+
+__all__ = ["Axis", "SizeRules", "Sizes", "bare_uses", "bare_written", "infer", "resolve"]

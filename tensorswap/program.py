@@ -1,0 +1,185 @@
+"""Program: the one object a user holds. It parses, derives, prints and runs; the work is done by the layers below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import library
+from .errors import ArgumentError, ProgramError
+from .explain import explain
+from .interpret.reference import Tensor, check_accesses, run
+from .language import ir, render
+from .language.check import check
+from .language.parse import Source, parse
+from .rules.activity import default_wrt
+from .rules.adjoint import derive
+from .rules.batch import batch
+from .rules.inline import inline
+from .rules.simplify import with_outputs
+from .rules.tangent import tangent
+from .run.arguments import bind
+
+Array = NDArray[Any]
+
+
+class Program:
+    """Index-loop statements that run, print, and differentiate into programs of the same kind."""
+
+    __slots__ = ("__dict__", "_loops")
+
+    def __init__(self, loops: ir.Loops) -> None:
+        check(loops)
+        self._loops = loops
+
+    @property
+    def loops(self) -> ir.Loops:
+        """The IR."""
+        return self._loops
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self._loops.inputs
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self._loops.outputs
+
+    def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
+        return render.program(self._loops)
+
+    def __repr__(self) -> str:
+        return f"<Program {', '.join(self.inputs)} -> {', '.join(self.outputs)}>\n{self}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Program) and self._loops == other._loops
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __call__(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
+        """Runs the program. One output: that array; several: a dict by name."""
+        return self.run_reference(mapping, **arrays)
+
+    def run_reference(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
+        """The same call through the plain interpreter."""
+        bound = bind(self._loops, _merged(mapping, arrays))
+        tensors = {name: Tensor(array, name in bound.weak) for name, array in bound.arrays.items()}
+        check_accesses(bound.loops, tensors, bound.sizes)
+        results = run(bound.loops, tensors, bound.sizes, bound.dtype)
+        return results[self.outputs[0]] if len(self.outputs) == 1 else results
+
+    def adjoint(self, wrt: Sequence[str], of: Sequence[str] | None = None) -> Program:
+        """Takes the inputs and `Y.grad` for each output in `of`; gives `X.grad` for each in `wrt`."""
+        return Program(derive(self._loops, wrt, of)[0])
+
+    def grad(self, of: str = "loss", wrt: Sequence[str] | None = None) -> Program:
+        """For a scalar output: gives it, and `X.grad` for each in `wrt` (all that it depends on if None)."""
+        return Program(self._gradient(of, wrt))
+
+    def _gradient(self, of: str, wrt: Sequence[str] | None) -> ir.Loops:
+        rank = self._loops.ranks.get(of)
+        if of in self._loops.written and rank != 0:
+            raise ArgumentError(f"{of} has {rank} axes; grad is for a scalar",
+                                hint=f'use p.adjoint(wrt=[...], of=["{of}"]), which takes {of}.grad')
+        wrt = default_wrt(self._loops) if wrt is None else wrt
+        return derive(self._loops, wrt, [of], unit=True, keep=[of])[0]
+
+    def tangent(self, wrt: Sequence[str]) -> Program:
+        """Takes the inputs and `X.dot` for each in `wrt`; gives `Y.dot` for each output."""
+        return Program(tangent(self._loops, wrt))
+
+    def hessian_vector(self, of: str = "loss", wrt: Sequence[str] | None = None) -> Program:
+        """The tangent of the gradient: takes `X.dot`, gives `X.grad.dot`."""
+        wrt = default_wrt(self._loops) if wrt is None else [wrt] if isinstance(wrt, str) else wrt
+        gradient = self._gradient(of, wrt)
+        return Program(tangent(gradient, wrt, only=[name for name in gradient.outputs if name != of]))
+
+    def batch(self, index: str, over: Sequence[str]) -> Program:
+        """The program with `index` in front of the tensors named, and of all that depends on them."""
+        over = [over] if isinstance(over, str) else over
+        _check_name(index)
+        return Program(batch(self._loops, index, over))
+
+    def explain(self) -> str:
+        """Each statement, with the rule that made each of its adjoint statements."""
+        return explain(self._loops)
+
+
+def _merged(mapping: Mapping[str, Any] | None, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    if mapping is not None and not isinstance(mapping, Mapping):
+        raise ArgumentError(f"a call takes a mapping of names to arrays, not {type(mapping).__name__}",
+                            hint='p(X=x) or p({"X": x})')
+    merged = dict(mapping or {})
+    double = next((name for name in arrays if name in merged), None)
+    if double:
+        raise ArgumentError(f"{double} is given twice", hint="give it in the mapping or as a keyword")
+    return {**merged, **arrays}
+
+
+def _check_name(name: str) -> None:
+    """A name that a text could hold: so that what a derivation prints parses back."""
+    source = parse(f"Y[{name}] = 0") if isinstance(name, str) and name.isidentifier() else None
+    if source is None or source.main is None or source.main.indices != (name,):
+        raise ArgumentError(f"{str(name)[:80]!r} cannot name an index", hint='use a plain name, such as "n"')
+
+
+def program(text: str, outputs: Sequence[str] | None = None) -> Program:
+    """Parses and checks a text. Outputs are the names never read again, unless they are named."""
+    source = parse(text)
+    if source.main is None:
+        if not source.definitions:
+            raise ProgramError("the text holds no statement", hint="write `Y[i] = X[i]`")
+        return _of_definition(source, list(source.definitions)[-1], outputs)
+    loops = inline(source.main, source.definitions, library.find)
+    check(loops)
+    names = loops.returns if outputs is None else _output_names(outputs)
+    return Program(loops if names is None else _with_named_outputs(loops, names))
+
+
+def _output_names(outputs: Sequence[str]) -> tuple[str, ...]:
+    names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ArgumentError("outputs is a list of names", hint='outputs=["Y"]')
+    return tuple(dict.fromkeys(names))
+
+
+def _with_named_outputs(loops: ir.Loops, names: tuple[str, ...]) -> ir.Loops:
+    check(replace(loops, returns=names))
+    return replace(loops, returns=None if replace(loops, returns=None).outputs == names else names)
+
+
+def _of_definition(source: Source, name: str, outputs: Sequence[str] | None = None) -> Program:
+    loops = inline(source.definitions[name], source.definitions, library.find, (name,))
+    if outputs is not None:
+        assert loops.header is not None
+        chosen = {o.tensor: o for o in loops.header.outputs}
+        unknown = [n for n in _output_names(outputs) if n not in chosen]
+        if unknown:
+            raise ArgumentError(f"{unknown[0]} is not an output of {name}", hint=f"its outputs are {', '.join(chosen)}")
+        header = replace(loops.header, outputs=tuple(chosen[n] for n in _output_names(outputs)))
+        loops = replace(loops, header=header)
+    return Program(loops)
+
+
+def load(path_or_name: str | Path) -> Program:
+    """The program of a `.loop` file's definition, or of an op of the standard library."""
+    source, name = library.source_of(path_or_name)
+    if not name:
+        if source.main is None:
+            raise ProgramError(f"{path_or_name} holds no definition")
+        return Program(inline(source.main, source.definitions, library.find))
+    return _of_definition(source, name)
+
+
+__all__ = ["Program", "load", "np", "program", "with_outputs"]

@@ -1,0 +1,111 @@
+"""Which tensors a derivative passes through, and what it may not pass through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import ArgumentError, DerivativeError
+from ..language import ir
+from ..language.functions import RANDOM
+from ..language.hints import closest
+from .differentiate import contributions
+
+
+def integer_uses(loops: ir.Loops) -> dict[str, ir.Access]:
+    """Tensors that stand inside a bracket or among the arguments of a random function: they are integers."""
+    found: dict[str, ir.Access] = {}
+    for statement in loops.statements:
+        for node in ir.walk_statement(statement):
+            parts = node.indices if isinstance(node, ir.Access) else ()
+            if isinstance(node, ir.Call) and node.function in RANDOM:
+                parts = node.arguments
+            for part in parts:
+                for inner in ir.walk(part):
+                    if isinstance(inner, ir.Access):
+                        found.setdefault(inner.tensor, inner)
+    for statement in loops.statements:
+        if statement.operator.startswith("arg"):
+            found.setdefault(statement.target.tensor, statement.target)
+    return found
+
+
+def smooth_reads(loops: ir.Loops) -> list[tuple[ir.Statement, frozenset[str]]]:
+    """For each statement the tensors that its value depends on smoothly."""
+    everything = frozenset(loops.read) - integer_uses(loops).keys()
+    return [
+        (s, frozenset() if s.operator.startswith("arg")
+         else frozenset(c.access.tensor for c in contributions(s.value, everything)))
+        for s in loops.statements
+    ]
+
+
+def active(loops: ir.Loops, wrt: Sequence[str], of: Sequence[str]) -> frozenset[str]:
+    """Tensors on a smooth path from `wrt` to `of`."""
+    steps = smooth_reads(loops)
+    forward, backward = set(wrt), set(of)
+    while True:
+        more = {s.target.tensor for s, found in steps if found & forward} - forward
+        less = {name for s, found in steps if s.target.tensor in backward for name in found} - backward
+        if not more and not less:
+            return frozenset(forward & backward)
+        forward |= more
+        backward |= less
+
+
+def default_wrt(loops: ir.Loops) -> tuple[str, ...]:
+    """The inputs that an output depends on smoothly."""
+    smooth = {name for _, found in smooth_reads(loops) for name in found}
+    return tuple(name for name in loops.inputs if name in smooth)
+
+
+def check_wrt(loops: ir.Loops, wrt: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(wrt, str):
+        wrt = [wrt]
+    integers = integer_uses(loops)
+    for name in wrt:
+        if name not in loops.inputs:
+            hint = closest(str(name), list(loops.inputs))
+            raise ArgumentError(f"{name} is not an input", hint=hint or f"differentiate by some of {', '.join(loops.inputs)}")
+        if name in integers:
+            raise DerivativeError(f"{name} is used as an index, and an integer has no derivative", integers[name].span,
+                                  f"leave {name} out of wrt")
+    if not wrt:
+        raise ArgumentError("wrt names no input", hint=f"differentiate by some of {', '.join(loops.inputs)}")
+    return tuple(dict.fromkeys(wrt))
+
+
+def check_of(loops: ir.Loops, of: Sequence[str] | None) -> tuple[str, ...]:
+    if isinstance(of, str):
+        of = [of]
+    if of is None:
+        integers = integer_uses(loops)
+        of = [name for name in loops.outputs if name not in integers]
+    for name in of:
+        if name not in loops.written:
+            hint = closest(str(name), list(loops.written))
+            raise ArgumentError(f"{name} is not computed by the program",
+                                hint=hint or f"differentiate one of {', '.join(loops.outputs)}")
+    if not of:
+        raise DerivativeError("the program has no output with a derivative", hint="an argmax= is an integer")
+    return tuple(dict.fromkeys(of))
+
+
+def refuse_updates(loops: ir.Loops, involved: frozenset[str]) -> None:
+    """An updated tensor has two values under one name, so its derivative would have two meanings."""
+    for statement in loops.statements:
+        name = statement.target.tensor
+        if name in loops.updated and name in involved:
+            raise DerivativeError(
+                f"{name} is updated in place, so that {name}'s derivative could mean its old or its new value",
+                statement.span, f"write the new value under a name of its own: `{name}_new[...] = ...`")
+
+
+def depends_smoothly(loops: ir.Loops, wrt: Sequence[str]) -> frozenset[str]:
+    """The names given and every tensor that depends on them smoothly."""
+    steps = smooth_reads(loops)
+    found = set(wrt)
+    while True:
+        more = {s.target.tensor for s, names in steps if names & found} - found
+        if not more:
+            return frozenset(found)
+        found |= more

@@ -1,0 +1,219 @@
+"""Adjoint: program -> program. Every access of every statement changes places with the target: the swap rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from ..errors import DerivativeError
+from ..language import ir
+from ..language.build import ONE, ZERO, conjunction, conjuncts, multiply
+from ..language.ir import Expr
+from ..language.render import access as show_access
+from .activity import active, check_of, check_wrt, refuse_updates
+from .differentiate import Contribution, contributions
+from .inside import always_read, lost_bounds
+from .names import next_suffix
+from .order import complete_when_read
+from .reduce import Helpers
+from .shapes import Shapes
+from .simplify import held_values, remove_dead, reuse, with_outputs
+from .solve import FreshIndices, gather_form
+
+Place = tuple[ir.Statement, tuple[ir.Block, ...]]
+
+
+@dataclass(frozen=True)
+class Note:
+    """Which rule made an adjoint statement out of which forward statement."""
+
+    forward: ir.Statement
+    adjoint: ir.Statement
+    rule: str
+
+
+@dataclass
+class Adjoint:
+    """The adjoint in the making."""
+
+    forward: ir.Loops
+    wrt: tuple[str, ...]
+    of: tuple[str, ...]
+    unit: bool  # the seed is the number 1: the gradient of a scalar
+    notes: list[Note] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.suffix = next_suffix(self.forward, "grad")
+        self.active = active(self.forward, self.wrt, self.of)
+        self.fresh = FreshIndices(set(self.forward.names))
+        self.helpers = Helpers(self.forward, self.fresh)
+        self.shapes = Shapes(self.forward, fresh=self.fresh.declared)
+        self.held = held_values(self.forward)
+        read = {name for s in self.forward.statements if s.target.tensor in self.active for name in ir.tensors_read(s)}
+        self.name: dict[str, str] = {}
+        for tensor in (*self.active, *self.wrt, *self.of):
+            # a seed that also gathers contributions is an input, so its total needs a name of its own
+            total = tensor in self.of and tensor in self.active and tensor in read and not self._unit(tensor)
+            seed = f"{tensor}.{self.suffix}"
+            self.name[tensor] = f"{seed}.total" if total else seed
+            self.shapes.base |= {seed: tensor, self.name[tensor]: tensor}
+
+    def _unit(self, tensor: str) -> bool:
+        return self.unit and tensor in self.of
+
+    def seed(self, target: ir.Access) -> Expr:
+        """The adjoint of a statement's target, read where the statement wrote."""
+        if self._unit(target.tensor):
+            return ONE
+        access = ir.Access(self.name[target.tensor], target.indices)
+        return self.shapes.partial(access) if target.tensor in self.of else access
+
+    def totals(self) -> Iterator[ir.Statement]:
+        """Y.grad.total starts as the seed Y.grad that the caller gives."""
+        for tensor in self.of:
+            if self.name[tensor].endswith(".total"):
+                indices = self.shapes.whole(tensor, self.fresh)
+                yield ir.Statement(ir.Access(self.name[tensor], indices), "+=",
+                                   ir.Access(f"{tensor}.{self.suffix}", indices))
+
+    def zeros(self, written: set[str]) -> Iterator[ir.Statement]:
+        """An input that nothing depends on has the derivative zero, said so."""
+        for tensor in self.wrt:
+            if self.name[tensor] not in written:
+                yield ir.Statement(ir.Access(self.name[tensor], self.shapes.whole(tensor, self.fresh)), "=", ZERO)
+
+    def backward(self, body: tuple[ir.Item, ...], blocks: tuple[ir.Block, ...]) -> Iterator[ir.Item]:
+        """The items in reverse, blocks turned around."""
+        for item in reversed(body):
+            if isinstance(item, ir.Block):
+                inner = tuple(self.backward(item.body, (*blocks, item)))
+                if inner:
+                    yield ir.Block(item.index, inner, not item.down)
+            elif isinstance(item, ir.Statement) and item.target.tensor in self.active:
+                yield from self.swap((item, blocks))
+
+    def swap(self, place: Place) -> Iterator[ir.Statement]:
+        """One adjoint statement for each access of an active tensor."""
+        statement, blocks = place
+        if statement.operator.startswith("arg"):
+            return
+        found = list(contributions(statement.value, self.active))
+        found.sort(key=lambda c: self.wrt.index(c.access.tensor) if c.access.tensor in self.wrt else -1)
+        if not found:
+            return
+        winner = self.helpers.winner(statement) if statement.operator in ("max=", "min=") else None
+        others = self.helpers.others(statement) if statement.operator == "*=" else None
+        for contribution in found:
+            if others is not None:
+                contribution = replace(contribution, after=(others, *contribution.after))
+            raw = self.raw(statement, contribution, winner, blocks)
+            self.check_order(place, contribution.access, raw, winner is not None or others is not None)
+            fixed = frozenset(block.index for block in blocks)
+            source = contribution.access
+            prefer = ir.bare_indices(statement.target)
+            made = gather_form(raw, source, fixed, prefer, self.fresh, self.shapes.extent, self._shows_range)
+            self.notes.append(Note(statement, made, self.rule_name(statement, raw, made)))
+            yield made
+
+    def raw(
+        self, statement: ir.Statement, contribution: Contribution, winner: Expr | None, blocks: tuple[ir.Block, ...]
+    ) -> ir.Statement:
+        """The adjoint statement before its target is solved for: it still writes where the forward read."""
+        negative = contribution.negative != (statement.operator == "-=")
+        value = contribution.value(self.seed(statement.target))
+        value = reuse(value, self.held)
+        target = ir.Access(self.name[contribution.access.tensor], contribution.access.indices)
+        guard = conjunction((statement.guard, *contribution.conditions, winner))
+        adjoint = ir.Statement(target, "-=" if negative else "+=", value, guard)
+        guard = conjunction((guard, *lost_bounds(statement, adjoint, self.shapes.base, contribution.access)))
+        adjoint = replace(adjoint, guard=guard)
+        named = {*ir.indices_of(adjoint), *(block.index for block in blocks)}
+        lost = [ir.Size(i) for i in ir.indices_of(statement) if i not in named]
+        return replace(adjoint, value=reduce(multiply, lost, adjoint.value))
+
+    def _shows_range(self, statement: ir.Statement, index: str) -> bool:
+        """Whether an access that every point evaluates has the bare index on an axis of exactly its size."""
+        for access in always_read(statement):
+            for axis, place in enumerate(access.indices):
+                if ir.bare(place) == index and self.shapes.exact(access.tensor, axis, index):
+                    return True
+        return False
+
+    def rule_name(self, forward: ir.Statement, raw: ir.Statement, made: ir.Statement) -> str:
+        parts = ["swap"]
+        if forward.operator in ("max=", "min="):
+            parts = ["route to the first winner"]
+        elif forward.operator == "*=":
+            parts = ["product of the other factors"]
+        if raw.target != made.target:
+            parts.append("solved for a gather")
+        elif any(isinstance(n, ir.Access) for e in raw.target.indices for n in ir.walk(e)):
+            parts.append("gather becomes scatter-add")
+        if len(conjuncts(made.guard)) > len(conjuncts(forward.guard)) and raw.target == made.target:
+            parts.append("branch taken")
+        return ", ".join(parts)
+
+    def check_order(self, place: Place, own: ir.Access, raw: ir.Statement, all_values: bool) -> None:
+        """Refuses a derivative that needs a value which a later step of the same block has changed."""
+        statement, blocks = place
+        if not blocks:
+            return
+        needed = {n for n in (*ir.walk(raw.value), *ir.walk(raw.guard or ZERO)) if isinstance(n, ir.Access)}
+        if all_values:
+            needed |= set(ir.reads(statement))
+        operators = {s.target.tensor: s.operator for s in self.forward.statements}
+        for access in ir.reads(statement):
+            operator = operators.get(access.tensor)
+            if operator is None or operator == "=" or complete_when_read(self.forward, place, access):
+                continue  # each element written once by `=` is complete when read, or the run is refused
+            summed = operator in ir.SUM and access.tensor != statement.target.tensor
+            if access in needed or (access == own and not summed):
+                index = blocks[-1].index
+                raise DerivativeError(
+                    f"{show_access(access)} is read in `for {index}` while it is still being accumulated; its value at "
+                    "that step is gone when the derivative needs it", access.span or statement.span,
+                    f"give {access.tensor} the index {index}, so that each step has its own element: "
+                    f"`{access.tensor}[{index},...] = ({access.tensor}[{index}-1,...] if {index} > 0 else 0) + ...`")
+
+
+def derive(
+    loops: ir.Loops, wrt: Sequence[str], of: Sequence[str] | None = None, unit: bool = False, keep: Sequence[str] = ()
+) -> tuple[ir.Loops, list[Note]]:
+    """The adjoint program and the rule behind each of its statements. `keep` names forward outputs to give as well."""
+    wrt, of = check_wrt(loops, wrt), check_of(loops, of)
+    making = Adjoint(loops, wrt, of, unit)
+    involved = frozenset(n for s in loops.statements if s.target.tensor in making.active for n in ir.tensors_read(s))
+    refuse_updates(loops, involved | making.active)
+    backward = tuple(making.backward(loops.body, ()))
+    totals = tuple(making.totals())
+    written = {s.target.tensor for s in ir.Loops(body=backward).statements}
+    zeros = tuple(making.zeros(written))
+    making.shapes.base |= making.helpers.like
+    body = (*loops.body, *making.helpers.statements, *totals, *backward, *zeros)
+    outputs = (*keep, *(making.name[x] for x in wrt))
+    derived = ir.Loops(body=body, statics=loops.statics, known=loops.known | {*loops.inputs})
+    if loops.header:
+        derived = replace(derived, header=_header(loops.header, making, keep), known=frozenset())
+    derived = remove_dead(derived, outputs)
+    derived = making.shapes.declare(derived)
+    return with_outputs(derived, outputs), making.notes
+
+
+def _header(header: ir.Header, making: Adjoint, keep: Sequence[str]) -> ir.Header:
+    """The signature of the adjoint: the forward arguments and the seeds; the kept outputs and the gradients."""
+    arguments = {a.name: a.access for a in header.arguments if isinstance(a, ir.Argument)}
+    results = {o.tensor: o for o in header.outputs}
+
+    def named(access: ir.Access, name: str) -> ir.Access:
+        return ir.Access(name, access.indices)
+
+    def result(tensor: str) -> ir.Access:
+        if tensor in results:
+            return results[tensor]
+        return ir.Access(tensor, making.shapes.whole(tensor, making.fresh))
+
+    seeds = () if making.unit else tuple(
+        ir.Argument(named(result(y), f"{y}.{making.suffix}")) for y in making.of)
+    outputs = (*(result(y) for y in keep), *(named(arguments[x], making.name[x]) for x in making.wrt))
+    return ir.Header(f"{header.name}.adjoint", (*header.arguments, *seeds), outputs)

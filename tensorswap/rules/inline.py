@@ -1,0 +1,260 @@
+"""Inline: a program with calls -> one without. Indices and local tensors get names of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from ..errors import LimitError, ProgramError
+from ..language import ir, limits
+from ..language.affine import is_constant
+from ..language.ir import Expr
+from ..language.render import access as show_access
+from ..language.sizes import bare_written
+from .batch import expand_batch
+
+Lookup = Callable[[str], ir.Loops | None]
+
+
+def inline(loops: ir.Loops, definitions: Mapping[str, ir.Loops], library: Lookup, active: tuple[str, ...] = ()) -> ir.Loops:
+    """The program with every call replaced by the statements of its definition."""
+    if not any(isinstance(item, ir.CallStatement) for item in _flat(loops.body)):
+        return loops
+    work = _Inliner(loops, definitions, library, active)
+    body = work.items(loops.body, ())
+    return replace(loops, body=body, sizes=(*loops.sizes, *work.sizes))
+
+
+def _flat(body: tuple[ir.Item, ...]) -> list[ir.Item]:
+    return [x for item in body for x in ((item, *_flat(item.body)) if isinstance(item, ir.Block) else (item,))]
+
+
+class _Inliner:
+    def __init__(
+        self, caller: ir.Loops, definitions: Mapping[str, ir.Loops], library: Lookup, active: tuple[str, ...]
+    ) -> None:
+        self.definitions = definitions
+        self.library = library
+        self.active = active
+        self.sizes: list[ir.SizeDeclaration] = []
+        self.taken = set(caller.names) | _names_in_calls(caller)
+        self.ranks = {name: rank for name, rank in caller.ranks.items() if not _is_batched(caller, name)}
+        self.count = 0
+
+    def items(self, body: tuple[ir.Item, ...], blocks: tuple[str, ...]) -> tuple[ir.Item, ...]:
+        result: list[ir.Item] = []
+        for item in body:
+            if isinstance(item, ir.Block):
+                result.append(replace(item, body=self.items(item.body, (*blocks, item.index))))
+            elif isinstance(item, ir.CallStatement):
+                made = self.call(item, blocks)
+                self.count += len(_flat(made))
+                if self.count > limits.STATEMENTS:
+                    raise LimitError(f"the calls expand to more than {limits.STATEMENTS:,} statements", item.span)
+                result.extend(made)
+            else:
+                result.append(item)
+        return tuple(result)
+
+    def definition(self, call: ir.CallStatement) -> ir.Loops:
+        name = call.function
+        if name in self.active:
+            raise ProgramError(f"{name} calls itself", call.span, "a definition is inlined, so it cannot be recursive: "
+                               "use a `for` block")
+        found = self.definitions.get(name) or self.library(name)
+        if found is None:
+            raise ProgramError(f"`{name}` is neither a function nor a definition", call.span,
+                               f"define it, `def {name}(X[i]) -> Y[i]:`, or see ts.ops() for the standard library")
+        if len(self.active) >= 32:
+            raise LimitError("calls nest more than 32 deep", call.span)
+        return inline(found, self.definitions, self.library, (*self.active, name))
+
+    def call(self, call: ir.CallStatement, blocks: tuple[str, ...]) -> tuple[ir.Item, ...]:
+        callee = self.definition(call)
+        header = callee.header
+        assert header is not None, "a definition has a header"
+        values = _match(call, header)
+        for parameter in header.arguments:
+            _check_argument(call, header, parameter, values[parameter.name])
+        if len(call.targets) != len(header.outputs):
+            raise ProgramError(
+                f"{header.name} gives {len(header.outputs)} results, not {len(call.targets)}", call.span,
+                f"write `{', '.join(o.tensor for o in header.outputs)} = {header.name}(...)`")
+        tensors = {p.name: values[p.name] for p in header.arguments if isinstance(p, ir.Argument) and p.access.indices}
+        callee = self.expand(callee, tensors)
+        header = callee.header
+        assert header is not None
+        binding = _Binding(self, callee, values, call, blocks)
+        self.sizes += binding.sizes()
+        return binding.body()
+
+    def expand(self, callee: ir.Loops, tensors: Mapping[str, Expr]) -> ir.Loops:
+        """Writes `...` out where the ranks of the arguments are known."""
+        ranks = {}
+        for name, value in tensors.items():
+            if isinstance(value, ir.Access) and value.tensor in self.ranks:
+                ranks[name] = self.ranks[value.tensor] - len(value.indices)
+        return expand_batch(callee, ranks) if ranks else callee
+
+    def fresh(self, name: str) -> str:
+        new = ir.fresh(name, self.taken)
+        self.taken.add(new)
+        return new
+
+
+def _names_in_calls(caller: ir.Loops) -> set[str]:
+    names: set[str] = set()
+    for item in _flat(caller.body):
+        if isinstance(item, ir.Block):
+            names.add(item.index)
+        if isinstance(item, ir.CallStatement):
+            for root in (*item.targets, *item.arguments, *(v for _, v in item.keywords)):
+                for node in ir.walk(root):
+                    if isinstance(node, ir.Access):
+                        names.add(node.tensor)
+                    elif isinstance(node, ir.Index):
+                        names.add(node.name)
+    return names
+
+
+def _is_batched(loops: ir.Loops, tensor: str) -> bool:
+    accesses = [*loops.header_accesses, *(a for s in loops.statements for a in (s.target, *ir.reads(s)))]
+    return any(a.tensor == tensor and any(ir.bare(e) == ir.BATCH for e in a.indices) for a in accesses)
+
+
+def _match(call: ir.CallStatement, header: ir.Header) -> dict[str, Expr]:
+    """Parameter -> what the call passes for it."""
+    names = [p.name for p in header.arguments]
+    if len(call.arguments) > len(names):
+        raise ProgramError(f"{header.name} takes {len(names)} arguments, not {len(call.arguments)}", call.span,
+                           f"its arguments are {', '.join(names)}")
+    values: dict[str, Expr] = dict(zip(names, call.arguments, strict=False))
+    for name, value in call.keywords:
+        if name not in names or name in values:
+            problem = "has no argument" if name not in names else "gets twice its argument"
+            raise ProgramError(f"{header.name} {problem} {name}", call.span, f"its arguments are {', '.join(names)}")
+        values[name] = value
+    for parameter in header.arguments:
+        if parameter.name not in values and parameter.default is not None:
+            values[parameter.name] = ir.Number(parameter.default)
+    missing = [name for name in names if name not in values]
+    if missing:
+        raise ProgramError(f"{header.name} lacks its argument {missing[0]}", call.span,
+                           f"its arguments are {', '.join(names)}")
+    return values
+
+
+def _check_argument(
+    call: ir.CallStatement, header: ir.Header, parameter: ir.Argument | ir.StaticDeclaration, value: Expr
+) -> None:
+    where = f"argument {parameter.name} of {header.name}"
+    if isinstance(parameter, ir.StaticDeclaration):
+        if not is_constant(value) or (isinstance(value, ir.Number) and not isinstance(value.value, int)):
+            raise ProgramError(f"{where} is a static integer", value.span or call.span, "pass a whole number or a size")
+    elif parameter.access.indices and not isinstance(value, ir.Access):
+        raise ProgramError(f"{where} is the tensor {show_access(parameter.access)}", value.span or call.span,
+                           "pass a tensor's name; compute an expression in a statement of its own first")
+
+
+class _Binding:
+    """One call: the callee's names -> the caller's."""
+
+    def __init__(
+        self, inliner: _Inliner, callee: ir.Loops, values: dict[str, Expr], call: ir.CallStatement, blocks: tuple[str, ...]
+    ) -> None:
+        assert callee.header is not None
+        self.callee = callee
+        self.values = values
+        self.header = callee.header
+        self.indices = {i: i if i == ir.BATCH else inliner.fresh(i) for i in callee.indices}
+        around = tuple(ir.Index(name) for name in blocks)  # a local tensor in a block has an element for each step
+        self.tensors: dict[str, ir.Access] = {}
+        for output, target in zip(self.header.outputs, call.targets, strict=True):
+            self.tensors[output.tensor] = target
+            if ir.BATCH not in {ir.bare(e) for e in output.indices}:
+                inliner.ranks[target.tensor] = len(target.indices) + len(output.indices)
+        for name in callee.written:
+            if name not in self.tensors and name not in values:
+                self.tensors[name] = ir.Access(inliner.fresh(f"{self.header.name.replace('.', '_')}_{name}"), around)
+        self.read = {  # an argument that the callee updates is read under its own name until then
+            p.name: v for p in self.header.arguments
+            if isinstance(p, ir.Argument) and isinstance(v := values[p.name], ir.Access)
+        }
+        self.scalars = {
+            p.name: values[p.name] for p in self.header.arguments
+            if isinstance(p, ir.Argument) and not isinstance(values[p.name], ir.Access)
+        }
+        self.updated: set[str] = set()
+
+    def _prefix(self, tensor: str) -> ir.Access | None:
+        if tensor in self.read and (tensor not in self.callee.updated or tensor not in self.updated):
+            return self.read[tensor]
+        return self.tensors.get(tensor)
+
+    def change(self, node: Expr) -> Expr:
+        match node:
+            case ir.Index(name=name) if name in self.indices:
+                return ir.Index(self.indices[name])
+            case ir.Size(index=index) if index in self.indices:
+                return ir.Size(self.indices[index])
+            case ir.Static(name=name):
+                return self.values[name]
+            case ir.AxisSize(tensor=tensor, axis=axis):
+                prefix = self._prefix(tensor)
+                return node if prefix is None else ir.AxisSize(prefix.tensor, axis + len(prefix.indices))
+            case ir.Access(tensor=tensor) if tensor in self.scalars:
+                return self.scalars[tensor]
+            case ir.Access(tensor=tensor, indices=indices):
+                prefix = self._prefix(tensor)
+                return node if prefix is None else ir.Access(prefix.tensor, (*prefix.indices, *indices), span=prefix.span)
+        return node
+
+    def statement(self, statement: ir.Statement) -> ir.Statement:
+        value = ir.transform(statement.value, self.change)
+        guard = None if statement.guard is None else ir.transform(statement.guard, self.change)
+        places = tuple(ir.transform(e, self.change) for e in statement.target.indices)
+        name = statement.target.tensor
+        self.updated.add(name)
+        prefix = self.tensors.get(name) or self.read[name]
+        target = ir.Access(prefix.tensor, (*prefix.indices, *places), span=prefix.span)
+        return ir.Statement(target, statement.operator, value, guard, span=prefix.span)
+
+    def body(self) -> tuple[ir.Item, ...]:
+        def items(body: tuple[ir.Item, ...]) -> tuple[ir.Item, ...]:
+            return tuple(
+                ir.Block(self.indices[i.index], items(i.body), i.down) if isinstance(i, ir.Block)
+                else self.statement(i) for i in body if isinstance(i, ir.Block | ir.Statement)
+            )
+
+        return items(self.callee.body)
+
+    def sizes(self) -> list[ir.SizeDeclaration]:
+        """The callee's declarations, and what its header says of sizes that no statement of its body shows."""
+        found = [
+            ir.SizeDeclaration(ir.transform(d.subject, self.change), ir.transform(d.value, self.change))  # type: ignore[arg-type]
+            for d in self.callee.sizes
+        ]
+        declared = {d.subject for d in self.callee.sizes}
+        shown = {
+            (a.tensor, k, ir.bare(e)) for s in self.callee.statements for a in ir.reads(s) for k, e in enumerate(a.indices)
+        }
+        for parameter in self.header.arguments:
+            if not isinstance(parameter, ir.Argument):
+                continue
+            for axis, place in enumerate(parameter.access.indices):
+                name = ir.bare(place)
+                if name in (None, ir.BATCH) or (parameter.name, axis, name) in shown or ir.Size(str(name)) in declared:
+                    continue
+                subject, value = ir.Size(str(name)), ir.AxisSize(parameter.name, axis)
+                found.append(ir.SizeDeclaration(
+                    ir.transform(subject, self.change), ir.transform(value, self.change)))  # type: ignore[arg-type]
+        written = bare_written(self.callee)
+        for output in self.header.outputs:
+            for axis, place in enumerate(output.indices):
+                name = ir.bare(place)
+                if name == ir.BATCH or output.tensor in self.read or written.get((output.tensor, axis)) == name:
+                    continue
+                prefix = self.tensors[output.tensor]
+                subject_axis = ir.AxisSize(prefix.tensor, axis + len(prefix.indices))
+                found.append(ir.SizeDeclaration(subject_axis, ir.transform(ir.Size(str(name)), self.change)))
+        return found

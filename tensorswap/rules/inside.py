@@ -1,0 +1,65 @@
+"""`inside` in a derived statement: it spoke of the forward statement's accesses, so those that are gone are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..language import ir
+from ..language.build import ZERO, conjuncts, opposite
+from ..language.ir import Expr
+
+
+def lost_bounds(
+    forward: ir.Statement, derived: ir.Statement, base: Mapping[str, str], source: ir.Access | None = None
+) -> Iterator[Expr]:
+    """The bounds that `inside` held in the forward statement and no longer holds in the derived one.
+
+    `base` maps a derived tensor to the forward tensor of the same shape; `source` is the read that the target replaces.
+    """
+    if not any(isinstance(atom, ir.Inside) for atom in conjuncts(forward.guard)):
+        return
+    kept = {ir.Access(base.get(a.tensor, a.tensor), a.indices) for a in (derived.target, *always_read(derived))}
+    if source is not None:
+        kept.add(source)
+    for access, path in _paths(forward):
+        if access in kept:
+            continue
+        for axis, place in enumerate(access.indices):
+            if isinstance(place, ir.Index):
+                continue  # a bare index never leaves its tensor
+            for bound in (ir.Compare(">=", place, ZERO), ir.Compare("<", place, ir.AxisSize(access.tensor, axis))):
+                result: Expr = bound
+                for condition in reversed(path):
+                    result = ir.Logic("or", opposite(condition), result)
+                yield result
+
+
+def always_read(statement: ir.Statement) -> Iterator[ir.Access]:
+    """Accesses that every point evaluates: those outside of the branches of a conditional."""
+    roots = [*statement.target.indices, statement.value, *conjuncts(statement.guard)]
+    while roots:
+        node = roots.pop()
+        if isinstance(node, ir.Conditional | ir.Logic):
+            roots.append(node.condition if isinstance(node, ir.Conditional) else node.left)
+            continue
+        if isinstance(node, ir.Access):
+            yield node
+        roots.extend(ir.children(node))
+
+
+def _paths(statement: ir.Statement) -> Iterator[tuple[ir.Access, tuple[Expr, ...]]]:
+    """Every access of target and value with the branch conditions on the way to it."""
+
+    def visit(node: Expr, path: tuple[Expr, ...]) -> Iterator[tuple[ir.Access, tuple[Expr, ...]]]:
+        if isinstance(node, ir.Access):
+            yield node, path
+        if isinstance(node, ir.Conditional):
+            yield from visit(node.condition, path)
+            yield from visit(node.then, (*path, node.condition))
+            yield from visit(node.otherwise, (*path, opposite(node.condition)))
+        else:
+            for part in ir.children(node):
+                yield from visit(part, path)
+
+    yield from visit(statement.target, ())
+    yield from visit(statement.value, ())

@@ -1,0 +1,160 @@
+"""Sizes of a derived program: what the forward program knew of its indices and axes, said again where it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from ..language import ir
+from ..language.ir import Expr
+from ..language.sizes import SizeRules, bare_written, infer
+from .solve import FreshIndices
+
+
+@dataclass
+class Shapes:
+    """The forward program's sizes. `base` maps a derived tensor to the forward tensor whose shape it has."""
+
+    forward: ir.Loops
+    base: dict[str, str] = field(default_factory=dict)
+    fresh: Mapping[str, Expr] = field(default_factory=dict)
+
+    @cached_property
+    def rules(self) -> SizeRules:
+        return infer(self.forward)
+
+    @cached_property
+    def _written(self) -> dict[tuple[str, int], str]:
+        return bare_written(self.forward)
+
+    @cached_property
+    def _inputs(self) -> frozenset[str]:
+        return frozenset(self.forward.inputs)
+
+    def exact(self, tensor: str, axis: int, index: str) -> bool:
+        """Whether the axis is exactly as long as the index, by the forward program's own rules."""
+        tensor = self.base.get(tensor, tensor)
+        if index in self.fresh:
+            return self.fresh[index] in (ir.AxisSize(tensor, axis), self.extent(tensor, axis))
+        if tensor in self._inputs or (tensor, axis) in self._written:
+            return index in self._bare.get((tensor, axis), ())
+        return False
+
+    @cached_property
+    def _bare(self) -> dict[tuple[str, int], set[str]]:
+        """The indices that stand bare on each axis: on inputs, and axes written bare, their sizes must agree."""
+        found: dict[tuple[str, int], set[str]] = {}
+        accesses = [*self.forward.header_accesses]
+        accesses += [a for s in self.forward.statements for a in (s.target, *ir.reads(s))]
+        for access in accesses:
+            for axis, place in enumerate(access.indices):
+                if isinstance(place, ir.Index):
+                    found.setdefault((access.tensor, axis), set()).add(place.name)
+        return found
+
+    def whole(self, tensor: str, fresh: FreshIndices) -> tuple[Expr, ...]:
+        """Indices that run over all of a forward tensor, its own where they do, new ones elsewhere."""
+        found: list[Expr] = []
+        for axis in range(self.forward.ranks.get(tensor, 0)):
+            own = [i for i in self.forward.indices
+                   if ir.Index(i) not in found and i in self._bare.get((tensor, axis), ())
+                   and (i == ir.BATCH or self.exact(tensor, axis, i))]
+            name = own[0] if own else fresh.of_axis(tensor, axis, self.extent(tensor, axis))
+            found.append(ir.Index(name))
+        return tuple(found)
+
+    def extent(self, tensor: str, axis: int) -> Expr:
+        """The size of a forward tensor's axis, as the derived program may say it."""
+        if tensor in self._inputs:
+            return ir.AxisSize(tensor, axis)
+        if (tensor, axis) in self._written:
+            return ir.Size(self._written[tensor, axis])
+        return self.rules.axis.get((tensor, axis), ir.AxisSize(tensor, axis))
+
+    def partial(self, access: ir.Access) -> ir.Access:
+        """The access with `i+0` for an index that covers only a part of its axis: bare would claim the whole."""
+        indices = tuple(
+            ir.Binary("+", e, ir.Number(0))
+            if isinstance(e, ir.Index) and e.name != ir.BATCH and not self.exact(access.tensor, k, e.name) else e
+            for k, e in enumerate(access.indices)
+        )
+        return replace(access, indices=indices)
+
+    def declare(self, derived: ir.Loops) -> ir.Loops:
+        """The derived program with every size declared that its own text would not show, or would show otherwise."""
+        sizes: dict[Expr, ir.SizeDeclaration] = {}
+        used = set(_indices_in_body(derived))
+        for name, value in self.fresh.items():
+            if name in used:
+                sizes[ir.Size(name)] = ir.SizeDeclaration(ir.Size(name), value)
+        for declaration in self.forward.sizes:
+            subject = declaration.subject
+            if isinstance(subject, ir.AxisSize):
+                if subject.tensor in derived.written:
+                    sizes.setdefault(subject, declaration)
+            elif subject.index in used:
+                sizes.setdefault(subject, declaration)
+        for declaration in self._derived_axes(derived):
+            sizes.setdefault(declaration.subject, declaration)
+        known = self._shown(derived)
+        closed: dict[Expr, ir.SizeDeclaration] = {}
+        while True:
+            asked = {n.index for d in sizes.values() for n in ir.walk(d.value) if isinstance(n, ir.Size)}
+            asked |= used
+            declared = {s.index for s in sizes if isinstance(s, ir.Size)}
+            open_names = [i for i in (*derived.indices, *sorted(asked)) if i in asked and i not in known | declared]
+            new = [i for i in dict.fromkeys(open_names) if i in self.rules.index]
+            if not new:
+                break
+            for name in new:
+                sizes[ir.Size(name)] = ir.SizeDeclaration(ir.Size(name), self.rules.index[name])
+        for subject, declaration in sizes.items():
+            closed[subject] = replace(declaration, value=self._close(declaration.value, derived))
+        return replace(derived, sizes=tuple(closed.values()))
+
+    def _close(self, value: Expr, derived: ir.Loops) -> Expr:
+        """Sizes of tensors that the derived program no longer has are replaced by what they were."""
+
+        def change(node: Expr) -> Expr:
+            if isinstance(node, ir.AxisSize) and node.tensor not in self._inputs and node.tensor not in derived.written:
+                formula = self.rules.axis.get((node.tensor, node.axis))
+                if formula is not None:
+                    return ir.transform(formula, change)
+            return node
+
+        return ir.transform(value, change)
+
+    def _shown(self, derived: ir.Loops) -> set[str]:
+        """Indices whose size the derived program's own inputs show, and show rightly."""
+        inputs = set(derived.inputs)
+        accesses = [*derived.header_accesses, *(a for s in derived.statements for a in ir.reads(s))]
+        return {
+            e.name for a in accesses if a.tensor in inputs
+            for k, e in enumerate(a.indices)
+            if isinstance(e, ir.Index) and (e.name == ir.BATCH or self.exact(a.tensor, k, e.name))
+        }
+
+    def _derived_axes(self, derived: ir.Loops) -> list[ir.SizeDeclaration]:
+        """size(X.grad, 0) = size(X, 0) unless every statement shows it by writing a bare index of that range."""
+        found = []
+        header = {a.tensor for a in derived.header_accesses}
+        for name in derived.written:
+            if name not in self.base or name in header:
+                continue
+            targets = [s.target for s in derived.statements if s.target.tensor == name]
+            for axis in range(len(targets[0].indices)):
+                places = [ir.bare(t.indices[axis]) for t in targets]
+                if all(p is not None and (p == ir.BATCH or self.exact(name, axis, p)) for p in places):
+                    continue
+                found.append(ir.SizeDeclaration(ir.AxisSize(name, axis), self.extent(self.base[name], axis)))
+        return found
+
+
+def _indices_in_body(derived: ir.Loops) -> list[str]:
+    names: dict[str, None] = {}
+    for statement, blocks in derived.located:
+        names |= dict.fromkeys(b.index for b in blocks)
+        names |= dict.fromkeys(ir.indices_of(statement))
+        names |= dict.fromkeys(n.index for n in ir.walk_statement(statement) if isinstance(n, ir.Size))
+    return list(names)

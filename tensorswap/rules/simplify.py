@@ -1,0 +1,115 @@
+"""Simplify: program -> program. Values that are already held are read instead of computed again; the dead goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ..language import ir
+from ..language.ir import Expr
+
+
+def held_values(loops: ir.Loops) -> dict[Expr, ir.Access]:
+    """Expressions that some tensor holds as they stand: the right sides of unguarded `=` statements."""
+    held: dict[Expr, ir.Access] = {}
+    writers: dict[str, int] = {}
+    for statement in loops.statements:
+        writers[statement.target.tensor] = writers.get(statement.target.tensor, 0) + 1
+    for statement in loops.statements:
+        target = statement.target
+        whole = all(isinstance(e, ir.Index) for e in target.indices) and len(set(target.indices)) == len(target.indices)
+        if statement.operator == "=" and statement.guard is None and whole and writers[target.tensor] == 1:
+            if target.tensor not in loops.updated and _worth_holding(statement.value):
+                held.setdefault(statement.value, ir.Access(target.tensor, target.indices))
+    return held
+
+
+def _worth_holding(value: Expr) -> bool:
+    """Whether reading is cheaper than computing: functions, divisions and powers; not a plain product."""
+    return any(
+        isinstance(n, ir.Call | ir.Conditional) or (isinstance(n, ir.Binary) and n.operator in ("/", "**"))
+        for n in ir.walk(value)
+    )
+
+
+def reuse(value: Expr, held: Mapping[Expr, ir.Access]) -> Expr:
+    """The expression with held values read instead of computed, the largest first."""
+    if not held:
+        return value
+    if value in held:
+        return held[value]
+    parts = ir.children(value)
+    if not parts:
+        return value
+    changed = tuple(reuse(part, held) for part in parts)
+    return value if all(a is b for a, b in zip(parts, changed, strict=True)) else ir.rebuild(value, changed)
+
+
+def remove_dead(loops: ir.Loops, outputs: Sequence[str]) -> ir.Loops:
+    """Keeps the statements that some output needs, and the first of several that compute the same."""
+    loops = _merge_doubles(loops, outputs)
+    needed = set(outputs)
+    while True:
+        more = {
+            name for s in loops.statements if s.target.tensor in needed
+            for name in (*ir.tensors_read(s), *_asked_axes(s))
+        } - needed
+        if not more:
+            break
+        needed |= more
+    return replace(loops, body=_keep(loops.body, needed))
+
+
+def _asked_axes(statement: ir.Statement) -> set[str]:
+    return {n.tensor for n in ir.walk_statement(statement) if isinstance(n, ir.AxisSize)}
+
+
+def _keep(body: tuple[ir.Item, ...], needed: set[str]) -> tuple[ir.Item, ...]:
+    result: list[ir.Item] = []
+    for item in body:
+        if isinstance(item, ir.Block):
+            inner = _keep(item.body, needed)
+            if inner:
+                result.append(replace(item, body=inner))
+        elif isinstance(item, ir.Statement) and item.target.tensor in needed:
+            result.append(item)
+    return tuple(result)
+
+
+def _merge_doubles(loops: ir.Loops, outputs: Sequence[str]) -> ir.Loops:
+    """Tensors that one statement each computes from the same expression become one."""
+    single: dict[str, ir.Statement] = {}
+    count: dict[str, int] = {}
+    for statement, blocks in loops.located:
+        name = statement.target.tensor
+        count[name] = count.get(name, 0) + 1
+        if not blocks:
+            single[name] = statement
+    first: dict[tuple[object, ...], str] = {}
+    same: dict[str, str] = {}
+    for name, statement in single.items():
+        if count[name] > 1 or name in outputs or name in loops.updated or name in loops.outputs:
+            continue
+        key = (statement.target.indices, statement.operator, statement.value, statement.guard)
+        if first.setdefault(key, name) != name:
+            same[name] = first[key]
+    if not same:
+        return loops
+
+    def change(node: Expr) -> Expr:
+        if isinstance(node, ir.Access | ir.AxisSize) and node.tensor in same:
+            return replace(node, tensor=same[node.tensor])
+        return node
+
+    kept = _keep(loops.body, {s.target.tensor for s in loops.statements} - same.keys())
+    return ir.map_loops(replace(loops, body=kept), change)
+
+
+def with_outputs(loops: ir.Loops, outputs: Sequence[str]) -> ir.Loops:
+    """The program that gives these outputs; they are named only where they are not those it gives anyway."""
+    if loops.header:
+        return loops
+    order = {name: k for k, name in enumerate(loops.written)}
+    wanted = tuple(sorted(dict.fromkeys(outputs), key=lambda n: order.get(n, 0)))
+    plain = replace(loops, returns=None)
+    return plain if plain.outputs == wanted else replace(loops, returns=wanted)

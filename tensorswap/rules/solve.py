@@ -1,0 +1,147 @@
+"""Gather form: an adjoint that would write X.grad[2*i+p] -> one that writes X.grad[s] and reads where s came from.
+
+An affine index on a read is solved for one of its indices, the pivot; a stride leaves a divisibility guard, and the
+pivot's range becomes `inside` where an access shows it, a comparison otherwise. What cannot be solved stays a scatter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from ..language import ir
+from ..language.affine import Affine, affine, is_constant, subtract_from
+from ..language.build import ZERO, add, conjunction, conjuncts, floor_divide, multiply, negate, remainder
+from ..language.ir import Expr, Number
+
+
+@dataclass
+class FreshIndices:
+    """New index names and their sizes; one index serves each axis of a tensor, however often it is solved."""
+
+    taken: set[str]
+    declared: dict[str, Expr] = field(default_factory=dict)
+    by_axis: dict[tuple[str, int], str] = field(default_factory=dict)
+
+    def of_axis(self, tensor: str, axis: int, extent: Expr) -> str:
+        key = (tensor, axis)
+        if key not in self.by_axis:
+            self.by_axis[key] = self.make("s", extent)
+        return self.by_axis[key]
+
+    def make(self, name: str, size: Expr) -> str:
+        new = ir.fresh(name, self.taken)
+        self.taken.add(new)
+        self.declared[new] = size
+        return new
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The pivot's value, where it is a whole number, and the index that a floor division added."""
+
+    pivot: str
+    value: Expr
+    guards: tuple[Expr, ...]
+
+
+def gather_form(
+    statement: ir.Statement, source: ir.Access, fixed: frozenset[str], prefer: frozenset[str], fresh: FreshIndices,
+    extent: Callable[[str, int], Expr], shows_range: Callable[[ir.Statement, str], bool],
+) -> ir.Statement:
+    """The statement with the solvable axes of its target written with bare indices.
+
+    `source` is the forward read, `fixed` the block indices around it, `prefer` the indices of the forward target;
+    `extent` is the size of the source's axis, `shows_range` tells whether an access keeps an index in its range.
+    """
+    for axis, place in enumerate(statement.target.indices):
+        elsewhere = {i for k, e in enumerate(statement.target.indices) if k != axis for i in ir.index_names(e)}
+        if isinstance(place, ir.Index) and place.name not in elsewhere:
+            continue
+        open_indices = [i for i in _in_order(place) if i not in elsewhere and i not in fixed and i != ir.BATCH]
+        name = fresh.by_axis.get((source.tensor, axis)) or ir.fresh("s", fresh.taken)
+        solution = _solve(place, ir.Index(name), open_indices, prefer, fresh)
+        if solution is None:
+            continue
+        shown = shows_range(statement, solution.pivot)
+        assert fresh.of_axis(source.tensor, axis, extent(source.tensor, axis)) == name
+        statement = _substitute(statement, axis, name, solution, shown)
+    return statement
+
+
+def _in_order(node: Expr) -> list[str]:
+    return list(dict.fromkeys(n.name for n in ir.walk(node) if isinstance(n, ir.Index)))
+
+
+def _solve(
+    place: Expr, value: Expr, candidates: list[str], prefer: frozenset[str], fresh: FreshIndices
+) -> Solution | None:
+    """place == value, solved for one of the candidates."""
+    form = affine(place)
+    if form is not None:
+        pivots = [i for i in candidates if i in form.terms]
+        if not pivots:
+            return None
+        pivot = min(pivots, key=lambda i: (i not in prefer, not _is_unit(form.terms[i])))
+        return _isolate(pivot, form.terms[pivot], subtract_from(value, form.without(pivot)))
+    match place:
+        case ir.Binary(operator="//", left=inner, right=divisor) if is_constant(divisor) and _countable(divisor):
+            if not any(i in _in_order(inner) for i in candidates):
+                return None
+            # inner // d == value  <=>  inner == d*value + r for some 0 <= r < d
+            rest = ir.fresh("r", fresh.taken | {n.name for n in ir.walk(value) if isinstance(n, ir.Index)})
+            solution = _solve(inner, add(multiply(divisor, value), ir.Index(rest)), candidates, prefer, fresh)
+            if solution is not None:
+                assert fresh.make("r", divisor) == rest
+            return solution
+    return None
+
+
+def _countable(divisor: Expr) -> bool:
+    return not isinstance(divisor, Number) or divisor.value > 0
+
+
+def _is_unit(coefficient: Expr) -> bool:
+    return isinstance(coefficient, Number) and abs(coefficient.value) == 1
+
+
+def _isolate(pivot: str, coefficient: Expr, value: Expr) -> Solution:
+    """coefficient * pivot == value."""
+    if coefficient == Number(1):
+        return Solution(pivot, value, ())
+    if coefficient == Number(-1):
+        return Solution(pivot, _flip(value), ())
+    if isinstance(coefficient, Number) and coefficient.value < 0:
+        coefficient, value = Number(-coefficient.value), _flip(value)
+    whole = ir.Compare("==", remainder(value, coefficient), ZERO)
+    return Solution(pivot, floor_divide(value, coefficient), (whole,))
+
+
+def _flip(value: Expr) -> Expr:
+    """-(s - p) is written p - s."""
+    form = affine(value)
+    if form is None:
+        return negate(value)
+    turned = {i: negate(c) for i, c in form.terms.items()}
+    first = {i: c for i, c in turned.items() if isinstance(c, Number) and c.value > 0}
+    rest = {i: c for i, c in form.terms.items() if i not in first}
+    start = Affine(first, negate(form.constant)).expression()
+    return subtract_from(start, Affine(rest, ZERO))
+
+
+def _substitute(statement: ir.Statement, axis: int, name: str, solution: Solution, shown: bool) -> ir.Statement:
+    change = ir.substitute_indices({solution.pivot: solution.value})
+    moved = ir.map_statement(statement, change)
+    indices = list(moved.target.indices)
+    indices[axis] = ir.Index(name)
+    if shown:
+        limits: tuple[Expr, ...] = (ir.Inside(),)
+    else:
+        limits = (
+            ir.Compare(">=", solution.value, ZERO),
+            ir.Compare("<", solution.value, ir.Size(solution.pivot)),
+        )
+    rest = [atom for atom in conjuncts(moved.guard) if not (shown and isinstance(atom, ir.Inside))]
+    guard = conjunction((*solution.guards, *limits, *rest))
+    return replace(moved, target=replace(moved.target, indices=tuple(indices)), guard=guard)
+

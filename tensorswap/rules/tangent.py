@@ -1,0 +1,133 @@
+"""Tangent: program -> program. Beside every statement stands the one that carries its derivative along a direction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from ..errors import DerivativeError
+from ..language import ir
+from ..language.build import ZERO, conjunction, multiply
+from ..language.render import access as show_access
+from .activity import check_wrt, depends_smoothly, integer_uses, refuse_updates
+from .differentiate import tangent as expression_tangent
+from .inside import lost_bounds
+from .names import next_suffix
+from .order import complete_when_read
+from .reduce import Helpers
+from .shapes import Shapes
+from .simplify import held_values, remove_dead, reuse, with_outputs
+from .solve import FreshIndices
+
+
+@dataclass
+class Tangent:
+    forward: ir.Loops
+    dots: dict[str, str]
+    fresh: FreshIndices
+    helpers: Helpers
+    shapes: Shapes
+
+    def items(self, body: tuple[ir.Item, ...], blocks: tuple[ir.Block, ...]) -> Iterator[ir.Item]:
+        for item in body:
+            if isinstance(item, ir.Block):
+                yield replace(item, body=tuple(self.items(item.body, (*blocks, item))))
+                continue
+            assert isinstance(item, ir.Statement)
+            own = any(a.tensor == item.target.tensor for a in ir.reads(item))
+            if own and item.operator != "=":  # the tangent needs the value that this statement is about to change
+                yield from self.statement(item, blocks)
+                yield item
+                continue
+            yield item
+            group = [s for s in self.forward.statements if s.target.tensor == item.target.tensor]
+            if item.operator in ("max=", "min=", "*=") and not blocks:
+                if item is group[-1]:  # the winner, or the product, is known when the last of them has run
+                    for member in group:
+                        yield from self.statement(member, blocks)
+            else:
+                yield from self.statement(item, blocks)
+
+    def statement(self, item: ir.Statement, blocks: tuple[ir.Block, ...]) -> Iterator[ir.Statement]:
+        """The tangent of one statement, with what its reduction needs in front of it."""
+        if item.target.tensor not in self.dots or item.operator.startswith("arg"):
+            return
+        value = expression_tangent(item.value, self.dots)
+        if value is None:
+            return
+        condition = None
+        before = len(self.helpers.statements)
+        if item.operator in ("max=", "min=", "*="):
+            self.check_whole(item, blocks)
+            if item.operator == "*=":
+                others = self.helpers.others(item)
+                value = value if others is None else multiply(others, value)
+            else:
+                condition = self.helpers.winner(item)
+        operator = item.operator if item.operator in ("=", "-=") else "+="
+        target = ir.Access(self.dots[item.target.tensor], item.target.indices)
+        if item.operator == "=" and item.guard is None:
+            value = reuse(value, held_values(ir.Loops(body=(item,))))
+        made = ir.Statement(target, operator, value, conjunction((item.guard, condition)))
+        made = replace(made, guard=conjunction((made.guard, *lost_bounds(item, made, self.shapes.base))))
+        named = {*ir.indices_of(made), *(block.index for block in blocks)}
+        lost = [ir.Size(i) for i in ir.indices_of(item) if i not in named]
+        yield from self.helpers.statements[before:]
+        yield replace(made, value=reduce(multiply, lost, made.value))
+
+    def check_whole(self, item: ir.Statement, blocks: tuple[ir.Block, ...]) -> None:
+        """`max=` and `*=` have a derivative when they are complete: no step may read what a later one changes."""
+        if not blocks:
+            return
+        target = {i for e in item.target.indices for i in ir.index_names(e)}
+        if any(block.index not in target for block in blocks):
+            raise DerivativeError(
+                f"{show_access(item.target)} is accumulated with `{item.operator}` over the steps of `for "
+                f"{blocks[-1].index}`; its derivative is known only when it is complete", item.span,
+                "take the statement out of the block, or give the target the block's index")
+        group = [s for s in self.forward.statements if s.target.tensor == item.target.tensor]
+        for reader, around in self.forward.located:
+            for access in ir.reads(reader):
+                if access.tensor == item.target.tensor and not complete_when_read(self.forward, (reader, around), access):
+                    raise DerivativeError(f"{show_access(access)} is read before `{item.operator}` has completed it",
+                                          access.span, "read it after its last statement")
+        if len(group) > 1:
+            raise DerivativeError(f"several statements in a block accumulate into {item.target.tensor} with "
+                                  f"`{item.operator}`", item.span, "write them as one statement")
+
+
+def tangent(loops: ir.Loops, wrt: Sequence[str], only: Sequence[str] | None = None) -> ir.Loops:
+    """Takes X.dot for each of `wrt`, gives Y.dot for each output (or those of `only`)."""
+    wrt = check_wrt(loops, wrt)
+    suffix = next_suffix(loops, "dot")
+    reached = depends_smoothly(loops, wrt)
+    refuse_updates(loops, reached)
+    dots = {name: f"{name}.{suffix}" for name in reached}
+    fresh = FreshIndices(set(loops.names))
+    making = Tangent(loops, dots, fresh, Helpers(loops, fresh), Shapes(loops, fresh=fresh.declared))
+    making.shapes.base |= {dot: name for name, dot in dots.items()}
+    body = tuple(making.items(loops.body, ()))
+    making.shapes.base |= making.helpers.like
+    integers = integer_uses(loops)
+    outputs = [name for name in (loops.outputs if only is None else only) if name not in integers]
+    for name in outputs:
+        if name not in dots:  # independent of wrt: the derivative is zero, said so
+            dots[name] = f"{name}.{suffix}"
+            making.shapes.base[dots[name]] = name
+            body = (*body, ir.Statement(ir.Access(dots[name], making.shapes.whole(name, fresh)), "=", ZERO))
+    derived = ir.Loops(body=body, statics=loops.statics, known=loops.known | {*loops.inputs})
+    if loops.header:
+        derived = replace(derived, header=_header(loops.header, making, wrt, outputs), known=frozenset())
+    derived = remove_dead(derived, [dots[name] for name in outputs])
+    derived = making.shapes.declare(derived)
+    return with_outputs(derived, [dots[name] for name in outputs])
+
+
+def _header(header: ir.Header, making: Tangent, wrt: Sequence[str], outputs: Sequence[str]) -> ir.Header:
+    arguments = {a.name: a.access for a in header.arguments if isinstance(a, ir.Argument)}
+    results = {o.tensor: o for o in header.outputs}
+    seeds = tuple(ir.Argument(ir.Access(making.dots[x], arguments[x].indices)) for x in wrt)
+    made = tuple(
+        ir.Access(making.dots[y], results[y].indices if y in results else making.shapes.whole(y, making.fresh)) for y in outputs)
+    return ir.Header(f"{header.name}.tangent", (*header.arguments, *seeds), made)

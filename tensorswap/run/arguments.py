@@ -1,0 +1,147 @@
+"""A call's arguments -> clean arrays, with sizes that agree and accesses that stay in bounds; or an error that says why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArgumentError, DtypeError, Fault, ShapeError
+from ..language import ir
+from ..language.bounds import unproven
+from ..language.hints import closest
+from ..language.ir import Number
+from ..language.render import access as show_access
+from ..language.sizes import SizeRules, Sizes, infer, resolve
+from ..rules.batch import expand_batch
+
+BYTES = 2**46  # a result beyond this is a mistake, and is refused before anything is allocated
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a run needs. `weak` names the inputs that were plain Python numbers."""
+
+    loops: ir.Loops
+    arrays: dict[str, Array]
+    weak: frozenset[str]
+    sizes: Sizes
+    dtype: np.dtype[Any]
+
+
+def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
+    """Sorts a call's arguments into arrays, static integers and sizes, and checks all of them."""
+    defaults = _defaults(loops)
+    unknown = [n for n in arguments if n not in {*loops.inputs, *loops.static_names, *loops.indices, *loops.known}]
+    missing = [n for n in loops.inputs if n not in arguments and n not in defaults]
+    statics = dict(loops.static_defaults)
+    faults = [_unknown(loops, name, missing) for name in unknown]
+    faults += [Fault(f"the input {name} is missing", None, f"pass it: {_usage(name)}") for name in missing]
+    faults += [
+        Fault(f"the static integer {name} is missing", None, f"pass it: p(..., {name}=1)")
+        for name in loops.static_names if name not in arguments and name not in statics
+    ]
+    if faults:
+        raise ArgumentError(faults)
+    given: dict[str, int] = {}
+    for name, value in arguments.items():
+        if name in loops.static_names:
+            statics[name] = _whole(name, value, "static integer")
+        elif name in loops.indices:
+            given[name] = _whole(name, value, "size of index")
+    raw = {name: arguments.get(name, defaults.get(name)) for name in loops.inputs}
+    arrays = {name: as_array(name, value) for name, value in raw.items()}
+    weak = frozenset(name for name, value in raw.items() if isinstance(value, bool | int | float))
+    loops = expand_batch(loops, {name: array.ndim for name, array in arrays.items()})
+    _check_ranks(loops, arrays)
+    rules: SizeRules = infer(loops, frozenset(given))
+    sizes = resolve(loops, rules, {n: a.shape for n, a in arrays.items()}, statics, given)
+    _check_extent(loops, sizes)
+    floats = [a.dtype for n, a in arrays.items() if np.issubdtype(a.dtype, np.floating) and n not in weak]
+    dtype = np.result_type(*floats) if floats else np.dtype(np.float64)
+    return Bound(loops, arrays, weak, sizes, dtype)
+
+
+def _defaults(loops: ir.Loops) -> dict[str, float]:
+    if not loops.header:
+        return {}
+    return {a.name: a.default for a in loops.header.arguments if isinstance(a, ir.Argument) and a.default is not None}
+
+
+def _usage(name: str) -> str:
+    return f'p({{"{name}": array}})' if "." in name else f"p(..., {name}=array)"
+
+
+def _unknown(loops: ir.Loops, name: object, missing: list[str]) -> Fault:
+    if name in loops.written:
+        return Fault(f"{name} is computed by the program, not an input", None, f"the inputs are {', '.join(loops.inputs)}")
+    known = [*missing, *loops.inputs, *loops.static_names, *loops.indices]
+    hint = closest(name, known) if isinstance(name, str) else "names are texts"
+    return Fault(f"the program has no input {str(name)[:80]!r}", None,
+                 hint or f"its inputs are {', '.join(loops.inputs) or 'none'}")
+
+
+def _whole(name: str, value: Any, kind: str) -> int:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise DtypeError(f"the {kind} {name} must be a whole number, not {type(value).__name__}", hint=f"pass {name}=1")
+    if not -(2**62) < value < 2**62:
+        raise ArgumentError(f"the {kind} {name} is too large")
+    if kind == "size of index" and value < 0:
+        raise ShapeError(f"index {name} cannot have the size {value}", hint="a size is 0 or more")
+    return int(value)
+
+
+def as_array(name: str, value: Any) -> Array:
+    """Anything array-like, as a numpy array of a type that programs compute with."""
+    if value is None:
+        raise DtypeError(f"{name} is None", hint="pass an array or a number")
+    try:
+        if not isinstance(value, np.ndarray) and hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+            array = np.from_dlpack(value)
+        else:
+            array = np.asarray(value)
+    except Exception as error:  # whatever a foreign array type raises, the user hears which input it was
+        raise DtypeError(f"{name} cannot be read as an array: {str(error)[:200]}", hint="pass a numpy array") from error
+    kind = array.dtype.kind
+    if kind == "f" and array.dtype.itemsize in (4, 8) or kind == "b" or (kind in "iu" and array.dtype.itemsize <= 8):
+        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    hints = {
+        "f": f"convert it: {name}.astype(np.float32)",
+        "c": f"pass the parts: {name}.real and {name}.imag",
+        "O": "a ragged list or an object array has no numeric type; pass numbers of one shape",
+    }
+    raise DtypeError(f"{name} has dtype {array.dtype}, which programs do not compute with",
+                     hint=hints.get(kind, "use float32, float64, an integer type or bool"))
+
+
+def _check_ranks(loops: ir.Loops, arrays: Mapping[str, Array]) -> None:
+    faults = []
+    for name, array in arrays.items():
+        rank = loops.ranks.get(name)
+        if rank is None or rank == array.ndim:
+            continue
+        access = next((a for a in loops.header_accesses if a.tensor == name), None) or next(
+            a for s in loops.statements for a in (*ir.reads(s), s.target) if a.tensor == name)
+        wanted = "a scalar" if rank == 0 else f"an array with {rank} {'axis' if rank == 1 else 'axes'}"
+        faults.append(Fault(f"{show_access(access)} needs {wanted}; the array given has shape {array.shape}", access.span,
+                            f"pass {name} with {rank} axes" if rank else f"pass {name} as a number"))
+    if faults:
+        raise ShapeError(faults)
+
+
+def _check_extent(loops: ir.Loops, sizes: Sizes) -> None:
+    for name in loops.written:
+        if math.prod(sizes.shapes[name]) * 8 >= BYTES:
+            raise ShapeError(f"{name} would have the shape {sizes.shapes[name]}, more than any memory holds",
+                             hint="check the sizes given")
+
+
+__all__ = ["Bound", "as_array", "bind", "replace", "unproven_accesses"]
