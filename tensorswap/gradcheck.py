@@ -41,7 +41,7 @@ def gradcheck(
     conditional has no derivative: central differences disagree there, and so does this check.
     """
     values = {**(mapping or {}), **arrays}
-    names = list(default_wrt(program.loops) if wrt is None else wrt)
+    names = [n for n in default_wrt(program.loops) if n in values] if wrt is None else list(wrt)
     if not names:
         raise ArgumentError("no input has a derivative here", hint="gradcheck needs a floating-point input")
     values = {k: _double(k, v) if k in program.inputs else v for k, v in values.items()}

@@ -121,10 +121,10 @@ class Adjoint:
     ) -> ir.Statement:
         """The adjoint statement before its target is solved for: it still writes where the forward read."""
         negative = contribution.negative != (statement.operator == "-=")
-        value = contribution.value(self.seed(statement.target))
-        value = reuse(value, self.held)
         target = ir.Access(self.name[contribution.access.tensor], contribution.access.indices)
         guard = conjunction((statement.guard, *contribution.conditions, winner))
+        holds = frozenset(conjuncts(guard))
+        value = contribution.value(self.seed(statement.target), lambda e: reuse(e, self.held, holds))
         adjoint = ir.Statement(target, "-=" if negative else "+=", value, guard)
         guard = conjunction((guard, *lost_bounds(statement, adjoint, self.shapes.base, contribution.access)))
         adjoint = replace(adjoint, guard=guard)

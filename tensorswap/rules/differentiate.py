@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from ..language import ir
@@ -31,9 +31,10 @@ class Contribution:
     negative: bool
     conditions: tuple[Expr, ...]
 
-    def value(self, seed: Expr) -> Expr:
-        """The product, with the seed in the place that the access had: the swap."""
-        return product((*self.before, seed, *self.after))
+    def value(self, seed: Expr, known: Callable[[Expr], Expr] = lambda e: e) -> Expr:
+        """The product, with the seed in the place that the access had: the swap. `known` looks held values up."""
+        factors = (*self.before, seed, *self.after)
+        return product(tuple(Over(known(f.divisor)) if isinstance(f, Over) else known(f) for f in factors))
 
 
 def product(factors: tuple[Factor, ...]) -> Expr:

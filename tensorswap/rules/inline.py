@@ -10,7 +10,7 @@ from ..language import ir, limits
 from ..language.affine import is_constant
 from ..language.ir import Expr
 from ..language.render import access as show_access
-from ..language.sizes import bare_written
+from ..language.sizes import bare_uses, bare_written
 from .batch import expand_batch
 
 Lookup = Callable[[str], ir.Loops | None]
@@ -39,6 +39,7 @@ class _Inliner:
         self.sizes: list[ir.SizeDeclaration] = []
         self.taken = set(caller.names) | _names_in_calls(caller)
         self.ranks = {name: rank for name, rank in caller.ranks.items() if not _is_batched(caller, name)}
+        self.axes = _axis_indices(caller)
         self.count = 0
 
     def items(self, body: tuple[ir.Item, ...], blocks: tuple[str, ...]) -> tuple[ir.Item, ...]:
@@ -96,6 +97,22 @@ class _Inliner:
                 ranks[name] = self.ranks[value.tensor] - len(value.indices)
         return expand_batch(callee, ranks) if ranks else callee
 
+    def index_names(self, callee: ir.Loops, values: Mapping[str, Expr], blocks: tuple[str, ...]) -> dict[str, str]:
+        """The caller's own index where it runs over the same axis of an argument, a new name for all others."""
+        assert callee.header is not None
+        names = {ir.BATCH: ir.BATCH} if ir.BATCH in callee.indices else {}
+        for parameter in callee.header.arguments:
+            value = values[parameter.name]
+            if not isinstance(parameter, ir.Argument) or not isinstance(value, ir.Access):
+                continue
+            if ir.BATCH in {ir.bare(e) for e in parameter.access.indices}:
+                continue
+            for axis, place in enumerate(parameter.access.indices):
+                own = self.axes.get((value.tensor, axis + len(value.indices)))
+                if isinstance(place, ir.Index) and own and own not in blocks and own not in names.values():
+                    names.setdefault(place.name, own)
+        return {name: names.get(name) or self.fresh(name) for name in callee.indices}
+
     def fresh(self, name: str) -> str:
         new = ir.fresh(name, self.taken)
         self.taken.add(new)
@@ -120,6 +137,15 @@ def _names_in_calls(caller: ir.Loops) -> set[str]:
 def _is_batched(loops: ir.Loops, tensor: str) -> bool:
     accesses = [*loops.header_accesses, *(a for s in loops.statements for a in (s.target, *ir.reads(s)))]
     return any(a.tensor == tensor and any(ir.bare(e) == ir.BATCH for e in a.indices) for a in accesses)
+
+
+def _axis_indices(caller: ir.Loops) -> dict[tuple[str, int], str]:
+    """The index that runs over a whole axis, for the tensors that the caller itself reads or writes."""
+    found = dict(bare_written(caller))
+    for use in bare_uses(caller):
+        if use.tensor not in caller.written and use.index != ir.BATCH:
+            found.setdefault((use.tensor, use.axis), use.index)
+    return found
 
 
 def _match(call: ir.CallStatement, header: ir.Header) -> dict[str, Expr]:
@@ -166,13 +192,16 @@ class _Binding:
         self.callee = callee
         self.values = values
         self.header = callee.header
-        self.indices = {i: i if i == ir.BATCH else inliner.fresh(i) for i in callee.indices}
+        self.indices = inliner.index_names(callee, values, blocks)
         around = tuple(ir.Index(name) for name in blocks)  # a local tensor in a block has an element for each step
         self.tensors: dict[str, ir.Access] = {}
         for output, target in zip(self.header.outputs, call.targets, strict=True):
             self.tensors[output.tensor] = target
             if ir.BATCH not in {ir.bare(e) for e in output.indices}:
                 inliner.ranks[target.tensor] = len(target.indices) + len(output.indices)
+            for axis, place in enumerate(output.indices):
+                if isinstance(place, ir.Index) and place.name != ir.BATCH and not target.indices:
+                    inliner.axes.setdefault((target.tensor, axis), self.indices[place.name])
         for name in callee.written:
             if name not in self.tensors and name not in values:
                 self.tensors[name] = ir.Access(inliner.fresh(f"{self.header.name.replace('.', '_')}_{name}"), around)

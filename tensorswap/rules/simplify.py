@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..language import ir
+from ..language.build import conjuncts
 from ..language.ir import Expr
 
 
-def held_values(loops: ir.Loops) -> dict[Expr, ir.Access]:
-    """Expressions that some tensor holds as they stand: the right sides of unguarded `=` statements."""
-    held: dict[Expr, ir.Access] = {}
+@dataclass(frozen=True)
+class Held:
+    """A tensor that holds an expression as it stands, at the points where `conditions` hold."""
+
+    access: ir.Access
+    conditions: frozenset[Expr]
+
+
+def held_values(loops: ir.Loops) -> dict[Expr, Held]:
+    """Expressions that some tensor holds: the right sides of `=` statements."""
+    held: dict[Expr, Held] = {}
     writers: dict[str, int] = {}
     for statement in loops.statements:
         writers[statement.target.tensor] = writers.get(statement.target.tensor, 0) + 1
     for statement in loops.statements:
-        target = statement.target
+        target, conditions = statement.target, frozenset(conjuncts(statement.guard))
         whole = all(isinstance(e, ir.Index) for e in target.indices) and len(set(target.indices)) == len(target.indices)
-        if statement.operator == "=" and statement.guard is None and whole and writers[target.tensor] == 1:
-            if target.tensor not in loops.updated and _worth_holding(statement.value):
-                held.setdefault(statement.value, ir.Access(target.tensor, target.indices))
+        if statement.operator != "=" or not whole or writers[target.tensor] > 1 or target.tensor in loops.updated:
+            continue
+        if ir.Inside() not in conditions and _worth_holding(statement.value):
+            held.setdefault(statement.value, Held(ir.Access(target.tensor, target.indices), conditions))
     return held
 
 
@@ -32,16 +42,17 @@ def _worth_holding(value: Expr) -> bool:
     )
 
 
-def reuse(value: Expr, held: Mapping[Expr, ir.Access]) -> Expr:
-    """The expression with held values read instead of computed, the largest first."""
+def reuse(value: Expr, held: Mapping[Expr, Held], holds: frozenset[Expr] = frozenset()) -> Expr:
+    """The expression with held values read instead of computed, the largest first, where `holds` is known."""
     if not held:
         return value
-    if value in held:
-        return held[value]
+    found = held.get(value)
+    if found is not None and found.conditions <= holds:
+        return found.access
     parts = ir.children(value)
     if not parts:
         return value
-    changed = tuple(reuse(part, held) for part in parts)
+    changed = tuple(reuse(part, held, holds) for part in parts)
     return value if all(a is b for a, b in zip(parts, changed, strict=True)) else ir.rebuild(value, changed)
 
 

@@ -117,6 +117,13 @@ def _isolate(pivot: str, coefficient: Expr, value: Expr) -> Solution:
     return Solution(pivot, floor_divide(value, coefficient), (whole,))
 
 
+def _rank(atom: Expr) -> int:
+    """Divisibility first, then `inside`, then what reads tensors."""
+    if isinstance(atom, ir.Compare) and isinstance(atom.left, ir.Binary) and atom.left.operator == "%":
+        return 0
+    return 1 if isinstance(atom, ir.Inside) else 2
+
+
 def _flip(value: Expr) -> Expr:
     """-(s - p) is written p - s."""
     form = affine(value)
@@ -142,6 +149,6 @@ def _substitute(statement: ir.Statement, axis: int, name: str, solution: Solutio
             ir.Compare("<", solution.value, ir.Size(solution.pivot)),
         )
     rest = [atom for atom in conjuncts(moved.guard) if not (shown and isinstance(atom, ir.Inside))]
-    guard = conjunction((*solution.guards, *limits, *rest))
+    guard = conjunction(sorted((*solution.guards, *limits, *rest), key=_rank))
     return replace(moved, target=replace(moved.target, indices=tuple(indices)), guard=guard)
 

@@ -8,7 +8,7 @@ from functools import reduce
 
 from ..errors import DerivativeError
 from ..language import ir
-from ..language.build import ZERO, conjunction, multiply
+from ..language.build import ZERO, conjunction, conjuncts, multiply
 from ..language.render import access as show_access
 from .activity import check_wrt, depends_smoothly, integer_uses, refuse_updates
 from .differentiate import tangent as expression_tangent
@@ -67,8 +67,8 @@ class Tangent:
                 condition = self.helpers.winner(item)
         operator = item.operator if item.operator in ("=", "-=") else "+="
         target = ir.Access(self.dots[item.target.tensor], item.target.indices)
-        if item.operator == "=" and item.guard is None:
-            value = reuse(value, held_values(ir.Loops(body=(item,))))
+        if item.operator == "=":
+            value = reuse(value, held_values(ir.Loops(body=(item,))), frozenset(conjuncts(item.guard)))
         made = ir.Statement(target, operator, value, conjunction((item.guard, condition)))
         made = replace(made, guard=conjunction((made.guard, *lost_bounds(item, made, self.shapes.base))))
         named = {*ir.indices_of(made), *(block.index for block in blocks)}
