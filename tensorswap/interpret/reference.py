@@ -134,11 +134,18 @@ class Grid:
         if statement.operator in ("argmax=", "argmin="):
             self.argument(target, value.array, places, mask)
         elif statement.operator == "=":
-            at = tuple(place[mask] for place in places)
+            at = self.flat(statement.target, places)[mask]
             self.check_written_once(target, at)
-            target.array[at] = value.array[mask]
+            target.array.reshape(-1)[at] = value.array[mask]
         else:
             self.accumulate(target, value.array, places, mask)
+
+    def flat(self, access: ir.Access, places: list[Array]) -> Array:
+        """The position of each point's element in the flattened tensor."""
+        position: Array = np.zeros(self.shape, np.int64)
+        for place, extent in zip(places, self.sizes.shapes[access.tensor], strict=True):
+            position = position * extent + place
+        return position
 
     def prepare(self, value: Value) -> Tensor:
         """The target, made at its first write, of a type that holds the value."""
@@ -162,26 +169,23 @@ class Grid:
                 tensors[name].weak = False
         return tensors[name]
 
-    def check_written_once(self, target: Tensor, at: tuple[Array, ...]) -> None:
+    def check_written_once(self, target: Tensor, at: Array) -> None:
         """`=` writes each element once: within the statement, and over the steps of a block."""
-        statement = self.statement
-        if at:
-            flat = np.ravel_multi_index(at, target.array.shape) if target.array.size else np.zeros(0, int)
-            if len(np.unique(flat)) < len(flat):
-                order = np.sort(flat)
-                double = np.unravel_index(order[1:][order[1:] == order[:-1]][0], target.array.shape)
-                raise BoundsError(
-                    f"`=` writes {statement.target.tensor}[{','.join(str(int(d)) for d in double)}] more than once",
-                    statement.span, "write `+=` for a sum, or a target that differs at every point")
-        name = statement.target.tensor
+        statement, name = self.statement, self.statement.target.tensor
+        elements, counts = np.unique(at, return_counts=True)
+        if (counts > 1).any():
+            double = np.unravel_index(elements[counts > 1][0], target.array.shape)
+            raise BoundsError(f"`=` writes {name}[{','.join(str(int(d)) for d in double)}] more than once", statement.span,
+                              "write `+=` for a sum, or a target that differs at every point")
         if name in self.interpreter.written:
-            if self.interpreter.written[name][at].any():
+            written = self.interpreter.written[name].reshape(-1)
+            if written[at].any():
                 raise BoundsError(f"`=` writes elements of {name} that were written before", statement.span,
                                   "write `+=` for a sum, or keep the targets apart with guards")
-            if (self.interpreter.read_early[name][at]).any():
+            if self.interpreter.read_early[name].reshape(-1)[at].any():
                 raise BoundsError(f"a step reads an element of {name} that a later step writes", statement.span,
                                   f"read what earlier steps wrote, such as {name}[t-1], or run the block `down`")
-            self.interpreter.written[name][at] = True
+            written[at] = True
 
     def accumulate(self, target: Tensor, value: Array, places: list[Array], mask: Mask) -> None:
         statement = self.statement
@@ -203,13 +207,13 @@ class Grid:
             summed = np.transpose(summed, [kept.index(str(name)) for name in bare])
             target.array[...] = ufunc(target.array, summed)
         else:
-            ufunc.at(target.array, tuple(place[mask] for place in places), value[mask])
+            ufunc.at(target.array.reshape(-1), self.flat(statement.target, places)[mask], value[mask])
 
     def argument(self, target: Tensor, value: Array, places: list[Array], mask: Mask) -> None:
         """argmax= and argmin=: the first position of the best value; a NaN is better than any number."""
         statement = self.statement
         interpreter = self.interpreter
-        at = tuple(place[mask] for place in places)
+        at = self.flat(statement.target, places)[mask]
         candidates = value[mask].astype(np.float64)
         if statement.operator == "argmin=":
             candidates = -candidates
@@ -218,14 +222,15 @@ class Grid:
             position = position * self.sizes.index[name] + self.index(name)
         where = (position + interpreter.offsets[id(statement)])[mask]
         if target.best is None:
-            target.best = np.full(target.array.shape, -np.inf)
-        best = target.best.copy()
+            target.best = np.full(target.array.size, -np.inf)
+        best, held = target.best.copy(), target.array.reshape(-1)
         np.maximum.at(best, at, candidates)
         improved = (best > target.best) | (np.isnan(best) & ~np.isnan(target.best))
-        first = np.where(improved | (target.array < 0), np.iinfo(np.int64).max, target.array)
+        none = np.iinfo(np.int64).max
+        first = np.where(improved | (held < 0), none, held)
         wins = (candidates == best[at]) | (np.isnan(candidates) & np.isnan(best[at]))
-        np.minimum.at(first, tuple(a[wins] for a in at), where[wins])
-        target.array[...] = np.where(first == np.iinfo(np.int64).max, target.array, first)
+        np.minimum.at(first, at[wins], where[wins])
+        held[:] = np.where(first == none, held, first)
         target.best = best
 
     # -- masks
@@ -325,9 +330,9 @@ class Grid:
         places = self.places(access, mask)
         tensor = interpreter.tensors.get(access.tensor)
         if access.tensor in interpreter.written:
-            at = tuple(place[np.broadcast_to(mask, self.shape)] for place in places)
-            early = ~interpreter.written[access.tensor][at]
-            interpreter.read_early[access.tensor][tuple(a[early] for a in at)] = True
+            at = self.flat(access, places)[np.broadcast_to(mask, self.shape)]
+            early = at[~interpreter.written[access.tensor].reshape(-1)[at]]
+            interpreter.read_early[access.tensor].reshape(-1)[early] = True
         if tensor is None:  # nothing was written yet
             operator = next(s.operator for s in interpreter.loops.statements if s.target.tensor == access.tensor)
             value = IDENTITY[operator]

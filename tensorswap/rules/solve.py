@@ -137,7 +137,9 @@ def _flip(value: Expr) -> Expr:
 
 
 def _substitute(statement: ir.Statement, axis: int, name: str, solution: Solution, shown: bool) -> ir.Statement:
-    change = ir.substitute_indices({solution.pivot: solution.value})
+    # a bare new index would claim that it covers the axes on which the pivot stood
+    value = ir.Binary("+", solution.value, ZERO) if isinstance(solution.value, ir.Index) else solution.value
+    change = ir.substitute_indices({solution.pivot: value})
     moved = ir.map_statement(statement, change)
     indices = list(moved.target.indices)
     indices[axis] = ir.Index(name)
