@@ -142,7 +142,6 @@ def program(text: str, outputs: Sequence[str] | None = None) -> Program:
             raise ProgramError("the text holds no statement", hint="write `Y[i] = X[i]`")
         return _of_definition(source, list(source.definitions)[-1], outputs)
     loops = inline(source.main, source.definitions, library.find)
-    check(loops)
     names = loops.returns if outputs is None else _output_names(outputs)
     return Program(loops if names is None else _with_named_outputs(loops, names))
 
@@ -155,7 +154,6 @@ def _output_names(outputs: Sequence[str]) -> tuple[str, ...]:
 
 
 def _with_named_outputs(loops: ir.Loops, names: tuple[str, ...]) -> ir.Loops:
-    check(replace(loops, returns=names))
     return replace(loops, returns=None if replace(loops, returns=None).outputs == names else names)
 
 

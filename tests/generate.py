@@ -168,7 +168,7 @@ class Writer:
         guard = self.choose(None, None, None, "index", "data")
         parts = ["inside"] if cut else []
         if guard == "index":
-            parts.append(self.condition())
+            parts.append(f"({self.condition()})")
         elif guard == "data":
             parts.append(f"{self.choose(*atoms)} < 0.9")
         used = [i for i in self.sizes if _names(value + " " + " ".join(parts), i)]

@@ -114,7 +114,7 @@ class Grid:
         self.interpreter = interpreter
         self.sizes = interpreter.sizes
         self.statement = statement
-        self.names = [name for name in ir.indices_of(statement) if name not in fixed]
+        self.names = [name for name in statement.indices if name not in fixed]
         self.fixed = fixed
         self.shape = tuple(self.sizes.index[name] for name in self.names)
         if math.prod(self.shape) > GRID_POINTS:
@@ -352,6 +352,8 @@ class Grid:
                 return Value(self.constant(self.sizes.value(node)), weak=True)
             case ir.Access():
                 return self.read(node, mask)
+            case ir.Inside():
+                return Value(self.inside_statement(mask))
             case ir.Unary(operator="not", operand=operand):
                 return Value(~self.truth(operand, mask))
             case ir.Unary(operand=operand):

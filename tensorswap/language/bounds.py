@@ -60,7 +60,7 @@ def unproven(loops: ir.Loops, sizes: Sizes, gathered: Mapping[str, Bounds]) -> l
     """The accesses that intervals cannot show to be in bounds. `gathered` bounds the values of integer inputs."""
     found = []
     for use in uses(loops):
-        names = {*ir.indices_of(use.statement), *(b.index for b in use.blocks)}
+        names = {*use.statement.indices, *(b.index for b in use.blocks)}
         if use.inside or any(sizes.index.get(name) == 0 for name in names):
             continue  # guarded, or no point at all
         extents = sizes.shapes[use.access.tensor]

@@ -14,7 +14,8 @@ from .render import expression as show
 def check(loops: ir.Loops) -> None:
     """Raises a ProgramError with every fault of the program."""
     if len(loops.statements) > limits.STATEMENTS:
-        raise LimitError(f"the program has {len(loops.statements):,} statements; at most {limits.STATEMENTS:,} are taken")
+        raise LimitError(f"the program has {len(loops.statements):,} statements; "
+                         f"at most {limits.STATEMENTS:,} are taken")
     faults = [fault for rule in RULES for fault in rule(loops)]
     if faults:
         faults.sort(key=lambda f: f.span.start if f.span else -1)
@@ -23,10 +24,11 @@ def check(loops: ir.Loops) -> None:
 
 def one_kind_of_name(loops: ir.Loops) -> Iterator[Fault]:
     """Indices and tensors are two kinds of names."""
-    indices = set(loops.indices)
+    measured = {n.index for s in loops.statements for n in s.nodes if isinstance(n, ir.Size)}
+    indices = set(loops.indices) - (measured - _standing(loops))  # size(X) of a tensor has a message of its own
     tensors: dict[str, Span | None] = {a.tensor: a.span for a in loops.header_accesses}
     for statement in loops.statements:
-        for node in ir.walk_statement(statement):
+        for node in statement.nodes:
             if isinstance(node, ir.Access):
                 tensors.setdefault(node.tensor, node.span)
     for name, span in tensors.items():
@@ -37,11 +39,19 @@ def one_kind_of_name(loops: ir.Loops) -> Iterator[Fault]:
             yield Fault(f"{name} is used both as a static integer and as a tensor", span, "rename one of the two")
 
 
+def _standing(loops: ir.Loops) -> set[str]:
+    """The names that stand as an index somewhere, and not only in a `size(...)`."""
+    nodes = [n for s in loops.statements for n in s.nodes]
+    nodes += [n for a in loops.header_accesses for n in ir.walk(a)]
+    blocks = {b.index for _, around in loops.located for b in around}
+    return blocks | {n.name for n in nodes if isinstance(n, ir.Index)}
+
+
 def one_rank(loops: ir.Loops) -> Iterator[Fault]:
     """Every access of a tensor has the same number of indices, `...` or not."""
     seen: dict[str, ir.Access] = {a.tensor: a for a in loops.header_accesses}
     for statement in loops.statements:
-        for node in ir.walk_statement(statement):
+        for node in statement.nodes:
             if not isinstance(node, ir.Access):
                 continue
             first = seen.setdefault(node.tensor, node)
@@ -49,7 +59,8 @@ def one_rank(loops: ir.Loops) -> Iterator[Fault]:
                 yield Fault(
                     f"{show_access(node)} has {_count(len(node.indices), 'index', 'indices')}, but "
                     f"{show_access(first)} has {len(first.indices)}", node.span,
-                    f"give {node.tensor} the same number of indices everywhere")
+                    f"write {show_access(node)} among the arguments as well" if first in loops.header_accesses
+                    and not first.indices else f"give {node.tensor} the same number of indices everywhere")
             elif _batched(first) != _batched(node):
                 yield Fault(f"{node.tensor} has `...` in one place and not in another", node.span,
                             f"write {show_access(first)} or {show_access(node)} everywhere")
@@ -66,7 +77,7 @@ def _count(number: int, one: str, many: str) -> str:
 def batch_marker(loops: ir.Loops) -> Iterator[Fault]:
     """`...` stands first in a bracket, alone."""
     for statement in loops.statements:
-        for node in ir.walk_statement(statement):
+        for node in statement.nodes:
             if isinstance(node, ir.Access):
                 for position, place in enumerate(node.indices):
                     inner = ir.BATCH in ir.index_names(place)
@@ -80,10 +91,10 @@ def whole_assignment(loops: ir.Loops) -> Iterator[Fault]:
         if statement.operator != "=":
             continue
         target = {i for e in statement.target.indices for i in ir.index_names(e)}
-        right = [i for i in ir.indices_of(statement) if i not in target]
+        right = [i for i in statement.indices if i not in target]
         if right:
             names = " and ".join(right)
-            span = next((n.span for n in (*ir.walk(statement.value), *ir.walk_statement(statement))
+            span = next((n.span for n in (*ir.walk(statement.value), *statement.nodes)
                          if isinstance(n, ir.Index) and n.name in right), statement.span)
             verb = "stands" if len(right) == 1 else "stand"
             yield Fault(f"index {names} {verb} on the right of `=` but not in the target", span,
@@ -115,28 +126,36 @@ def one_operator(loops: ir.Loops) -> Iterator[Fault]:
 def complete_before_read(loops: ir.Loops) -> Iterator[Fault]:
     """Writing after reading is an error, save in `for` blocks and updates."""
     read: dict[str, tuple[ir.Block, ...]] = {}
-    arguments = {a.name for a in loops.header.arguments} if loops.header else set()
     for statement, blocks in loops.located:
         target = statement.target.tensor
-        own = any(a.tensor == target for a in ir.reads(statement))
-        for access in ir.reads(statement):
+        own = any(a.tensor == target for a in statement.reads)
+        for access in statement.reads:
             read.setdefault(access.tensor, blocks)
         if target in loops.updated:
             if statement.operator != "=":
-                shown, op = show_access(statement.target), statement.operator[:-1]
-                yield Fault(f"{target} is an argument, and `{statement.operator}` would start from the identity and "
-                            "ignore it", statement.span, f"write `{shown} = {shown} {op} ...` to update it")
+                yield Fault(f"{target} is an argument, and `{statement.operator}` would start from nothing and "
+                            "ignore it", statement.span, f"write {_update(statement)} to update it")
             continue
         together = bool(blocks) and any(b in read.get(target, ()) for b in blocks)
         if target in read and not together:
-            shown = show_access(statement.target)
             if own and statement.operator != "=":
                 yield Fault(f"{target} is read by the statement that accumulates into it", statement.span,
-                            f"write `{shown} = {shown} {statement.operator[:-1]} ...` to update an input, "
-                            "or give the result a name of its own")
+                            f"give the result a name of its own, or write `{show_access(statement.target)} = ...` to "
+                            "update an input")
             else:
                 yield Fault(f"{target} is written after it was read", statement.span,
                             "write all of it before the first statement that reads it, or use another name")
+
+
+def _update(statement: ir.Statement) -> str:
+    """The statement that updates its target, instead of accumulating from nothing."""
+    target, operator = statement.target, statement.operator[:-1]
+    inner = {i for e in target.indices for i in ir.index_names(e)}
+    value = statement.value
+    if operator.startswith("arg") or any(i not in inner for i in statement.indices):
+        return f"the sum under a name of its own, then `{show_access(target)} = ...`"
+    new = ir.Call(operator, (target, value)) if operator in ("max", "min") else ir.Binary(operator, target, value)
+    return f"`{show_access(target)} = {show(new)}`"
 
 
 def guard_atoms(loops: ir.Loops) -> Iterator[Fault]:
@@ -146,13 +165,13 @@ def guard_atoms(loops: ir.Loops) -> Iterator[Fault]:
             for node in ir.walk(root):
                 if isinstance(node, ir.Inside):
                     yield Fault("`inside` stands outside of a guard", node.span,
-                                "write it behind the statement: `Y[i] += X[i+1] if inside`")
+                                "write it behind the statement, without `else`: `Y[i] = X[i+1] if inside`")
 
 
 def index_expressions(loops: ir.Loops) -> Iterator[Fault]:
     """Inside brackets stand integers: + - * // % min max abs, indices, gathers."""
     for statement in loops.statements:
-        for access in (n for n in ir.walk_statement(statement) if isinstance(n, ir.Access)):
+        for access in (n for n in statement.nodes if isinstance(n, ir.Access)):
             for place in access.indices:
                 yield from _index_faults(place)
     for declaration in loops.sizes:
@@ -168,15 +187,23 @@ def index_expressions(loops: ir.Loops) -> Iterator[Fault]:
 def _index_faults(node: ir.Expr) -> Iterator[Fault]:
     match node:
         case ir.Number(value=value) if not isinstance(value, int):
-            yield Fault(f"{value} is not an integer", node.span, "an index is an integer: use `//` to divide")
-        case ir.Binary(operator="/" | "**" as operator):
-            yield Fault(f"`{operator}` does not give an integer", node.span, "use `//` to divide inside brackets")
+            yield Fault(f"{value} is not a whole number", node.span,
+                        "indices and sizes are whole numbers: write `i//2` for half of i")
+        case ir.Binary(operator="/"):
+            yield Fault("`/` does not give a whole number", node.span, "write `//`")
+        case ir.Binary(operator="**"):
+            yield Fault("`**` cannot stand in an index or a size", node.span, "write the product: `i*i`")
         case ir.Call(function=function) if function not in INDEX_FUNCTIONS:
             yield Fault(f"`{function}` cannot stand inside brackets", node.span,
                         "an index is made of + - * // % min max abs and integer arrays")
-        case ir.Compare() | ir.Logic() | ir.Conditional() | ir.Unary(operator="not") | ir.Inside():
+        case ir.Conditional():
+            yield Fault("a conditional cannot stand inside brackets", node.span,
+                        "put it around the access: `X[i-1] if i > 0 else X[0]`")
+            return
+        case ir.Compare() | ir.Logic() | ir.Unary(operator="not") | ir.Inside():
             yield Fault("a condition cannot stand inside brackets", node.span,
-                        "use a guard: `Y[i] += X[i] if i < 3`")
+                        "write it behind the statement: `Y[i] = X[i] if i < 3`")
+            return
     if not isinstance(node, ir.Access):  # a gather's own indices are checked where it is met
         for part in ir.children(node):
             yield from _index_faults(part)
@@ -197,10 +224,10 @@ def header_names(loops: ir.Loops) -> Iterator[Fault]:
     for output in loops.header.outputs:
         if output.tensor not in loops.written and output.tensor not in arguments:
             yield Fault(f"the output {output.tensor} is never written", output.span,
-                        f"add a statement `{show_access(output)} = ...`")
+                        hints.closest(output.tensor, list(loops.written)) or f"add a statement `{show_access(output)} = ...`")
     known = {*arguments, *loops.written}
     for statement in loops.statements:
-        for access in ir.reads(statement):
+        for access in statement.reads:
             if access.tensor not in known:
                 hint = hints.closest(access.tensor, sorted(known))
                 yield Fault(f"{access.tensor} is neither an argument nor written", access.span,
@@ -222,22 +249,25 @@ def blocks_nest(loops: ir.Loops) -> Iterator[Fault]:
     for _, blocks in loops.located:
         names = [b.index for b in blocks]
         if len(set(names)) < len(names):
-            yield Fault(f"`for {names[-1]}` stands inside itself", blocks[-1].span, "use another index for the inner block")
+            yield Fault(f"`for {names[-1]}` stands inside itself", blocks[-1].span,
+                        "use another index for the inner block")
     for block in dict.fromkeys(b for _, blocks in loops.located for b in blocks):
         if block.index in loops.static_names:
-            yield Fault(f"{block.index} is a static integer, not an index", block.span, "use another name for the block")
+            yield Fault(f"{block.index} is a static integer, not an index", block.span,
+                        "use another name for the block")
 
 
 def axes_exist(loops: ir.Loops) -> Iterator[Fault]:
     """`size(X, 1)` asks for an axis that X has."""
     nodes = [n for d in loops.sizes for n in (d.subject, *ir.walk(d.value))]
-    nodes += [n for s in loops.statements for n in ir.walk_statement(s)]
+    nodes += [n for s in loops.statements for n in s.nodes]
     for node in nodes:
         if isinstance(node, ir.AxisSize) and node.tensor in loops.ranks:
             rank = loops.ranks[node.tensor]
             if node.axis >= rank:
-                yield Fault(f"{node.tensor} has {_count(rank, 'axis', 'axes')}; {show(node)} asks for another", node.span,
-                            f"axes count from 0 to {rank - 1}" if rank else f"{node.tensor} is a scalar")
+                yield Fault(f"{node.tensor} has {_count(rank, 'axis', 'axes')}; {show(node)} asks for another",
+                            node.span, f"axes count from 0: the last one is `size({node.tensor}, {rank - 1})`" if rank
+                            else f"{node.tensor} is a scalar: write 1")
         if isinstance(node, ir.AxisSize) and node.tensor in loops.indices:
             yield Fault(f"{node.tensor} is an index, which has no axes", node.span, f"write `size({node.tensor})`")
         if isinstance(node, ir.Size) and node.index in loops.ranks:
@@ -248,7 +278,7 @@ def axes_exist(loops: ir.Loops) -> Iterator[Fault]:
 def sizes_of_inputs(loops: ir.Loops) -> Iterator[Fault]:
     for declaration in loops.sizes:
         subject = declaration.subject
-        if isinstance(subject, ir.AxisSize) and subject.tensor not in loops.written and subject.tensor not in loops.inputs:
+        if isinstance(subject, ir.AxisSize) and subject.tensor not in {*loops.written, *loops.inputs}:
             yield Fault(f"{show(subject)} is declared, but nothing writes {subject.tensor}", declaration.span,
                         hints.closest(subject.tensor, list(loops.written)) or "remove the line")
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from ..errors import Span
 
@@ -128,12 +129,28 @@ def reduction(operator: str) -> str:
     return "+=" if operator in SUM else operator
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Statement(Node):
     target: Access
     operator: str
     value: Expr
     guard: Expr | None = None
+
+    @cached_property
+    def nodes(self) -> tuple[Expr, ...]:
+        """Every expression node, target first, in the order of the text."""
+        guard = () if self.guard is None else walk(self.guard)
+        return (*walk(self.target), *walk(self.value), *guard)
+
+    @cached_property
+    def reads(self) -> tuple[Access, ...]:
+        """Every access that is read: gathers inside the target's own indices too."""
+        return tuple(n for n in self.nodes if isinstance(n, Access) and n is not self.target)
+
+    @cached_property
+    def indices(self) -> tuple[str, ...]:
+        """The indices named, in order of first appearance: what the statement loops over, blocks aside."""
+        return tuple(dict.fromkeys(n.name for n in self.nodes if isinstance(n, Index)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +237,7 @@ class Loops(Node):
     @cached_property
     def read(self) -> frozenset[str]:
         """Names whose values a statement reads."""
-        return frozenset(a.tensor for s in self.statements for a in reads(s))
+        return frozenset(a.tensor for s in self.statements for a in s.reads)
 
     @cached_property
     def mentioned(self) -> tuple[str, ...]:
@@ -229,7 +246,7 @@ class Loops(Node):
         for declaration in self.sizes:
             names |= dict.fromkeys(n.tensor for n in walk(declaration.value) if isinstance(n, AxisSize))
         for statement in self.statements:
-            for node in walk_statement(statement):
+            for node in statement.nodes:
                 if isinstance(node, Access | AxisSize) and node is not statement.target:
                     names[node.tensor] = None
         return tuple(names)
@@ -244,7 +261,7 @@ class Loops(Node):
         written: set[str] = set()
         early: dict[str, list[tuple[Block, ...]]] = {}  # the blocks around each read that comes before any write
         for statement, blocks in self.located:
-            for access in reads(statement):
+            for access in statement.reads:
                 if access.tensor not in written:
                     early.setdefault(access.tensor, []).append(blocks)
             name = statement.target.tensor
@@ -297,8 +314,8 @@ class Loops(Node):
                     names[node.index] = None
         for statement, blocks in self.located:
             names |= dict.fromkeys(block.index for block in blocks)
-            names |= dict.fromkeys(indices_of(statement))
-            names |= dict.fromkeys(n.index for n in walk_statement(statement) if isinstance(n, Size))
+            names |= dict.fromkeys(statement.indices)
+            names |= dict.fromkeys(n.index for n in statement.nodes if isinstance(n, Size))
         return tuple(names)
 
     @cached_property
@@ -320,7 +337,7 @@ class Loops(Node):
         found = {a.tensor: len(a.indices) for a in self.header_accesses}
         for statement in self.statements:
             found[statement.target.tensor] = len(statement.target.indices)
-            found |= {a.tensor: len(a.indices) for a in reads(statement)}
+            found |= {a.tensor: len(a.indices) for a in statement.reads}
         return found
 
 
@@ -335,17 +352,20 @@ def _located(body: tuple[Item, ...], blocks: tuple[Block, ...]) -> Iterator[tupl
 # Traversal: every pass goes through these.
 
 
+_CHILDREN: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
+    Access: lambda n: n.indices,
+    Call: lambda n: n.arguments,
+    Binary: lambda n: (n.left, n.right),
+    Compare: lambda n: (n.left, n.right),
+    Logic: lambda n: (n.left, n.right),
+    Unary: lambda n: (n.operand,),
+    Conditional: lambda n: (n.condition, n.then, n.otherwise),
+}
+
+
 def children(node: Expr) -> tuple[Expr, ...]:
-    match node:
-        case Access(indices=items) | Call(arguments=items):
-            return items
-        case Binary(left=a, right=b) | Compare(left=a, right=b) | Logic(left=a, right=b):
-            return (a, b)
-        case Unary(operand=a):
-            return (a,)
-        case Conditional(condition=c, then=a, otherwise=b):
-            return (c, a, b)
-    return ()
+    part = _CHILDREN.get(type(node))
+    return part(node) if part else ()
 
 
 def rebuild(node: Expr, parts: tuple[Expr, ...]) -> Expr:
@@ -374,34 +394,20 @@ def transform(node: Expr, change: Callable[[Expr], Expr]) -> Expr:
     return change(node)
 
 
-def walk(node: Expr) -> Iterator[Expr]:
+def walk(node: Expr) -> list[Expr]:
     """The node and all below it, in the order of the text."""
-    yield node
-    for part in children(node):
-        yield from walk(part)
-
-
-def walk_statement(statement: Statement) -> Iterator[Expr]:
-    yield from walk(statement.target)
-    yield from walk(statement.value)
-    if statement.guard is not None:
-        yield from walk(statement.guard)
-
-
-def reads(statement: Statement) -> Iterator[Access]:
-    """Every access that a statement reads: gathers inside the target's own indices too."""
-    for node in walk_statement(statement):
-        if isinstance(node, Access) and node is not statement.target:
-            yield node
+    found, stack = [], [node]
+    while stack:
+        item = stack.pop()
+        found.append(item)
+        part = _CHILDREN.get(type(item))
+        if part:
+            stack.extend(reversed(part(item)))
+    return found
 
 
 def tensors_read(statement: Statement) -> frozenset[str]:
-    return frozenset(a.tensor for a in reads(statement))
-
-
-def indices_of(statement: Statement) -> tuple[str, ...]:
-    """The indices a statement names, in order of first appearance: what it loops over, blocks aside."""
-    return tuple(dict.fromkeys(n.name for n in walk_statement(statement) if isinstance(n, Index)))
+    return frozenset(a.tensor for a in statement.reads)
 
 
 def index_names(node: Expr) -> frozenset[str]:
@@ -419,7 +425,7 @@ def bare_indices(access: Access) -> frozenset[str]:
 
 def candidates(statement: Statement) -> list[str]:
     """The indices that tell the points which meet in one target element apart, in index order."""
-    return [i for i in indices_of(statement) if i not in bare_indices(statement.target)]
+    return [i for i in statement.indices if i not in bare_indices(statement.target)]
 
 
 def map_statement(statement: Statement, change: Callable[[Expr], Expr]) -> Statement:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -13,7 +14,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput
 from lark.indenter import DedentError, Indenter
 from lark.visitors import Transformer_NonRecursive
 
-from ..errors import LimitError, Span, SyntaxFault
+from ..errors import LimitError, ProgramError, Span, SyntaxFault
 from . import hints, ir, limits
 from .functions import FUNCTIONS
 
@@ -54,6 +55,20 @@ class _Indentation(Indenter):
     DEDENT_type = "_DEDENT"
     tab_len = 8
 
+    def handle_NL(self, token: Token) -> Iterator[Token]:  # noqa: N802  # lark's own name
+        try:
+            yield from super().handle_NL(token)
+        except DedentError as error:
+            raise _LostIndentation(token.end_pos or 0) from error
+
+
+class _LostIndentation(Exception):  # becomes a SyntaxFault where the text is at hand
+    """A line is indented like no line above it."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
 
 @v_args(meta=True)
 class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub lacks its parameters
@@ -70,7 +85,10 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
         name = str(token)
         span = Span(self.text, token.start_pos or 0, token.end_pos or 0)
         if name in FUNCTIONS:
-            raise SyntaxFault(f"`{name}` is a function and cannot name a tensor or an index", span, hints.call(name))
+            raise SyntaxFault(f"`{name}` is a function and cannot name a tensor or an index", span,
+                              f"use another name, such as `{name}_value`; the function is called with parentheses")
+        if name in hints.WORDS:
+            raise SyntaxFault(f"there is no `{name}` here", span, hints.WORDS[name])
         if len(name) > limits.NAME_LENGTH:
             raise LimitError(f"a name has at most {limits.NAME_LENGTH} characters", span)
         return name
@@ -230,7 +248,7 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
             if operator != "=" or guard is not None:
                 raise SyntaxFault(f"`{value.function}(...)` is a call of a definition: it stands alone on the right "
                                   "of `=`", value.span, f"write `{target.tensor} = {value.function}(...)`")
-            return _call_statement((target,), value.function, value.arguments, span)
+            return _call_statement((target,), value.function, value.arguments, value.span or span)
         for part in (value, guard):
             if part is not None:
                 _refuse_user_call(part)
@@ -239,7 +257,7 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
 
     def call_statement(self, meta: Any, items: list[Any]) -> ir.CallStatement:
         *targets, operator, name, arguments = items
-        span = self._span(meta)
+        span = Span(self.text, name.start_pos, meta.end_pos)
         if operator != "=":
             raise SyntaxFault(f"a call gives its results with `=`, not `{operator}`", span, "write `A, B = op(X)`")
         return _call_statement(tuple(targets), str(name), arguments or _Arguments((), ()), span)
@@ -313,8 +331,9 @@ def _refuse_user_call(node: Any) -> None:
     while stack:
         item = stack.pop()
         if isinstance(item, _UserCall):
+            bare = [a.tensor if isinstance(a, ir.Access) and not a.indices else "i" for a in item.arguments.positional]
             raise SyntaxFault(f"`{item.function}` is not a function of the language", item.span,
-                              hints.unknown_function(item.function))
+                              hints.unknown_function(item.function, ",".join(bare) or "i"))
         stack.extend(ir.children(item))
 
 
@@ -332,8 +351,10 @@ def _assemble(items: list[Any], header: ir.Header | None) -> ir.Loops:
         raise SyntaxFault("a definition cannot stand inside another", nested.header.span, "move it to the top level")
     if returns and (header or len(returns) > 1 or items[-1] is not returns[0]):
         raise SyntaxFault("`return` stands once, at the end of a program without `def`", returns[-1].span,
-                          "a `def` names its outputs behind `->`")
+                          "a `def` names its outputs behind `->`: remove the line" if header else "keep the last one")
     body = tuple(i for i in items if isinstance(i, ir.Statement | ir.Block | ir.CallStatement))
+    if returns:
+        _refuse_unwritten(returns[0], body)
     loops = ir.Loops(
         body=body,
         sizes=tuple(item for item in items if isinstance(item, ir.SizeDeclaration)),
@@ -345,6 +366,20 @@ def _assemble(items: list[Any], header: ir.Header | None) -> ir.Loops:
         raise SyntaxFault("inside a `def`, static integers stand among its arguments", loops.statics[0].span,
                           f"write `def {header.name}(..., {loops.statics[0].name}: int)`")
     return resolve_names(loops)
+
+
+def _refuse_unwritten(returns: _Returns, body: tuple[ir.Item, ...]) -> None:
+    """Outputs that no statement writes: said here, where their place is known."""
+    written: list[str] = []
+    for item in _flat(body):
+        if isinstance(item, ir.Statement):
+            written.append(item.target.tensor)
+        elif isinstance(item, ir.CallStatement):
+            written += [target.tensor for target in item.targets]
+    for name in returns.names:
+        if name not in written:
+            raise ProgramError(f"the output {name} is never written", returns.span,
+                               hints.closest(name, written) or f"add a statement `{name} = ...`")
 
 
 def _kinds(loops: ir.Loops) -> tuple[frozenset[str], tuple[ir.StaticDeclaration, ...]]:
@@ -451,19 +486,20 @@ def _read(text: str, start: str) -> Any:
         text += "\n"
     try:
         return _Build(text).transform(_grammar().parse(text, start=start))
-    except (UnexpectedInput, DedentError) as error:
+    except _LostIndentation as lost:
+        raise SyntaxFault("this line is indented like no line above it", Span(text, lost.position, lost.position + 1),
+                          "indent the lines of a block alike") from None
+    except UnexpectedInput as error:
         raise _syntax_fault(text, error) from None
     except VisitError as error:
         raise error.orig_exc from None
 
 
-def _syntax_fault(text: str, error: UnexpectedInput | DedentError) -> SyntaxFault:
-    if isinstance(error, DedentError):
-        return SyntaxFault("the indentation matches no block above it", hint="indent the lines of a block alike")
+def _syntax_fault(text: str, error: UnexpectedInput) -> SyntaxFault:
     start = getattr(error, "pos_in_stream", None)
     token = getattr(error, "token", None)
     start = len(text) - 1 if start is None or start < 0 or isinstance(error, UnexpectedEOF) else start
     length = len(str(token)) if token is not None and not isinstance(error, UnexpectedCharacters) else 1
     end = start + max(1, length)
-    message, hint, at = hints.syntax(text, start, end)
-    return SyntaxFault(message, Span(text, *(at or (start, end))), hint)
+    message, hint, at = hints.syntax(text, start, end, getattr(token, "type", None) == "_INDENT")
+    return SyntaxFault(message, Span(text, *at), hint)

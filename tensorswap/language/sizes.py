@@ -58,7 +58,7 @@ def bare_uses(loops: ir.Loops) -> Iterator[BareUse]:
     """Bare indices on tensors, header first. Targets count where the tensor's shape comes from elsewhere."""
     accesses = list(loops.header_accesses)
     for statement in loops.statements:
-        accesses += list(ir.reads(statement))
+        accesses += list(statement.reads)
         if statement.target.tensor in loops.updated:
             accesses.append(statement.target)
     for access in accesses:
@@ -288,7 +288,7 @@ def _check_missing(loops: ir.Loops, rules: SizeRules) -> None:
 
 def _missing_size(loops: ir.Loops, name: str) -> ShapeError:
     uses = [
-        n for s in loops.statements for n in ir.walk_statement(s)
+        n for s in loops.statements for n in s.nodes
         if isinstance(n, ir.Access) and any(name in ir.index_names(e) for e in n.indices)
     ]
     where = f"; it stands in {', '.join(dict.fromkeys(show_access(u) for u in uses[:4]))}" if uses else ""

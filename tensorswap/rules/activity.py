@@ -15,7 +15,7 @@ def integer_uses(loops: ir.Loops) -> dict[str, ir.Access]:
     """Tensors that stand inside a bracket or among the arguments of a random function: they are integers."""
     found: dict[str, ir.Access] = {}
     for statement in loops.statements:
-        for node in ir.walk_statement(statement):
+        for node in statement.nodes:
             parts = node.indices if isinstance(node, ir.Access) else ()
             if isinstance(node, ir.Call) and node.function in RANDOM:
                 parts = node.arguments

@@ -128,8 +128,8 @@ class Adjoint:
         adjoint = ir.Statement(target, "-=" if negative else "+=", value, guard)
         guard = conjunction((guard, *lost_bounds(statement, adjoint, self.shapes.base, contribution.access)))
         adjoint = replace(adjoint, guard=guard)
-        named = {*ir.indices_of(adjoint), *(block.index for block in blocks)}
-        lost = [ir.Size(i) for i in ir.indices_of(statement) if i not in named]
+        named = {*adjoint.indices, *(block.index for block in blocks)}
+        lost = [ir.Size(i) for i in statement.indices if i not in named]
         return replace(adjoint, value=reduce(multiply, lost, adjoint.value))
 
     def _shows_range(self, statement: ir.Statement, index: str) -> bool:
@@ -161,9 +161,9 @@ class Adjoint:
             return
         needed = {n for n in (*ir.walk(raw.value), *ir.walk(raw.guard or ZERO)) if isinstance(n, ir.Access)}
         if all_values:
-            needed |= set(ir.reads(statement))
+            needed |= set(statement.reads)
         operators = {s.target.tensor: s.operator for s in self.forward.statements}
-        for access in ir.reads(statement):
+        for access in statement.reads:
             operator = operators.get(access.tensor)
             if operator is None or operator == "=" or complete_when_read(self.forward, place, access):
                 continue  # each element written once by `=` is complete when read, or the run is refused

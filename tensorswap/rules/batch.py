@@ -51,7 +51,7 @@ def expand_batch(loops: ir.Loops, ranks: Mapping[str, int]) -> ir.Loops:
     if ir.BATCH not in loops.indices:
         return loops
     counts: dict[str, int] = {}
-    accesses = [*loops.header_accesses, *(a for s in loops.statements for a in ir.reads(s))]
+    accesses = [*loops.header_accesses, *(a for s in loops.statements for a in s.reads)]
     for access in accesses:
         if access.tensor in ranks and any(ir.bare(e) == ir.BATCH for e in access.indices):
             counts[access.tensor] = ranks[access.tensor] - (len(access.indices) - 1)

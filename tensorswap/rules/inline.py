@@ -135,7 +135,7 @@ def _names_in_calls(caller: ir.Loops) -> set[str]:
 
 
 def _is_batched(loops: ir.Loops, tensor: str) -> bool:
-    accesses = [*loops.header_accesses, *(a for s in loops.statements for a in (s.target, *ir.reads(s)))]
+    accesses = [*loops.header_accesses, *(a for s in loops.statements for a in (s.target, *s.reads))]
     return any(a.tensor == tensor and any(ir.bare(e) == ir.BATCH for e in a.indices) for a in accesses)
 
 
@@ -265,7 +265,7 @@ class _Binding:
         ]
         declared = {d.subject for d in self.callee.sizes}
         shown = {
-            (a.tensor, k, ir.bare(e)) for s in self.callee.statements for a in ir.reads(s) for k, e in enumerate(a.indices)
+            (a.tensor, k, ir.bare(e)) for s in self.callee.statements for a in s.reads for k, e in enumerate(a.indices)
         }
         for parameter in self.header.arguments:
             if not isinstance(parameter, ir.Argument):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..errors import DerivativeError
 from ..language import ir
 from ..language.build import ZERO, conjuncts, opposite
 from ..language.ir import Expr
@@ -16,7 +17,11 @@ def lost_bounds(
 
     `base` maps a derived tensor to the forward tensor of the same shape; `source` is the read that the target replaces.
     """
-    if not any(isinstance(atom, ir.Inside) for atom in conjuncts(forward.guard)):
+    atoms = conjuncts(forward.guard)
+    if any(isinstance(n, ir.Inside) for a in atoms if not isinstance(a, ir.Inside) for n in ir.walk(a)):
+        raise DerivativeError("`inside` stands under `or` or `not`, where a derived statement cannot keep its meaning",
+                              forward.span, "join it with `and`: `if inside and ...`")
+    if not any(isinstance(atom, ir.Inside) for atom in atoms):
         return
     kept = {ir.Access(base.get(a.tensor, a.tensor), a.indices) for a in (derived.target, *always_read(derived))}
     if source is not None:

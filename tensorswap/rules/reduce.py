@@ -72,7 +72,7 @@ class Helpers:
             return None
         if id(statement) not in self._others:
             name = helper(self.loops, statement.target.tensor, "others", self.fresh.taken)
-            access = ir.Access(name, tuple(ir.Index(i) for i in ir.indices_of(statement)))
+            access = ir.Access(name, tuple(ir.Index(i) for i in statement.indices))
             self._others[id(statement)] = access
             self.statements += [self._other_factors(access, statement, factor) for factor in group]
         return self._others[id(statement)]
@@ -86,7 +86,7 @@ class Helpers:
                 values[own.name] = wanted
                 if own != wanted:
                     conditions += [ir.Compare(">=", wanted, ZERO), ir.Compare("<", wanted, ir.Size(own.name))]
-        for name in ir.indices_of(factor):
+        for name in factor.indices:
             if name not in values:
                 values[name] = ir.Index(self.fresh.make(name, ir.Size(name)))
         change = ir.substitute_indices(values)

@@ -46,7 +46,7 @@ class Shapes:
         """The indices that stand bare on each axis: on inputs, and axes written bare, their sizes must agree."""
         found: dict[tuple[str, int], set[str]] = {}
         accesses = [*self.forward.header_accesses]
-        accesses += [a for s in self.forward.statements for a in (s.target, *ir.reads(s))]
+        accesses += [a for s in self.forward.statements for a in (s.target, *s.reads)]
         for access in accesses:
             for axis, place in enumerate(access.indices):
                 if isinstance(place, ir.Index):
@@ -128,7 +128,7 @@ class Shapes:
     def _shown(self, derived: ir.Loops) -> set[str]:
         """Indices whose size the derived program's own inputs show, and show rightly."""
         inputs = set(derived.inputs)
-        accesses = [*derived.header_accesses, *(a for s in derived.statements for a in ir.reads(s))]
+        accesses = [*derived.header_accesses, *(a for s in derived.statements for a in s.reads)]
         return {
             e.name for a in accesses if a.tensor in inputs
             for k, e in enumerate(a.indices)
@@ -155,6 +155,6 @@ def _indices_in_body(derived: ir.Loops) -> list[str]:
     names: dict[str, None] = {}
     for statement, blocks in derived.located:
         names |= dict.fromkeys(b.index for b in blocks)
-        names |= dict.fromkeys(ir.indices_of(statement))
-        names |= dict.fromkeys(n.index for n in ir.walk_statement(statement) if isinstance(n, ir.Size))
+        names |= dict.fromkeys(statement.indices)
+        names |= dict.fromkeys(n.index for n in statement.nodes if isinstance(n, ir.Size))
     return list(names)

@@ -72,7 +72,7 @@ def remove_dead(loops: ir.Loops, outputs: Sequence[str]) -> ir.Loops:
 
 
 def _asked_axes(statement: ir.Statement) -> set[str]:
-    return {n.tensor for n in ir.walk_statement(statement) if isinstance(n, ir.AxisSize)}
+    return {n.tensor for n in statement.nodes if isinstance(n, ir.AxisSize)}
 
 
 def _keep(body: tuple[ir.Item, ...], needed: set[str]) -> tuple[ir.Item, ...]:

@@ -35,7 +35,7 @@ class Tangent:
                 yield replace(item, body=tuple(self.items(item.body, (*blocks, item))))
                 continue
             assert isinstance(item, ir.Statement)
-            own = any(a.tensor == item.target.tensor for a in ir.reads(item))
+            own = any(a.tensor == item.target.tensor for a in item.reads)
             if own and item.operator != "=":  # the tangent needs the value that this statement is about to change
                 yield from self.statement(item, blocks)
                 yield item
@@ -71,8 +71,8 @@ class Tangent:
             value = reuse(value, held_values(ir.Loops(body=(item,))), frozenset(conjuncts(item.guard)))
         made = ir.Statement(target, operator, value, conjunction((item.guard, condition)))
         made = replace(made, guard=conjunction((made.guard, *lost_bounds(item, made, self.shapes.base))))
-        named = {*ir.indices_of(made), *(block.index for block in blocks)}
-        lost = [ir.Size(i) for i in ir.indices_of(item) if i not in named]
+        named = {*made.indices, *(block.index for block in blocks)}
+        lost = [ir.Size(i) for i in item.indices if i not in named]
         yield from self.helpers.statements[before:]
         yield replace(made, value=reduce(multiply, lost, made.value))
 
@@ -88,7 +88,7 @@ class Tangent:
                 "take the statement out of the block, or give the target the block's index")
         group = [s for s in self.forward.statements if s.target.tensor == item.target.tensor]
         for reader, around in self.forward.located:
-            for access in ir.reads(reader):
+            for access in reader.reads:
                 if access.tensor == item.target.tensor and not complete_when_read(self.forward, (reader, around), access):
                     raise DerivativeError(f"{show_access(access)} is read before `{item.operator}` has completed it",
                                           access.span, "read it after its last statement")

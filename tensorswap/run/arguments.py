@@ -17,6 +17,7 @@ from ..language.hints import closest
 from ..language.ir import Number
 from ..language.render import access as show_access
 from ..language.sizes import SizeRules, Sizes, infer, resolve
+from ..rules.activity import integer_uses
 from ..rules.batch import expand_batch
 
 BYTES = 2**46  # a result beyond this is a mistake, and is refused before anything is allocated
@@ -42,7 +43,9 @@ def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
     missing = [n for n in loops.inputs if n not in arguments and n not in defaults]
     statics = dict(loops.static_defaults)
     faults = [_unknown(loops, name, missing) for name in unknown]
-    faults += [Fault(f"the input {name} is missing", None, f"pass it: {_usage(name)}") for name in missing]
+    offered = {name for name in missing for fault in faults if fault.hint == f"did you mean `{name}`?"}
+    faults += [Fault(f"the input {name} is missing", None, f"pass it: {_usage(loops, name)}")
+               for name in missing if name not in offered]
     faults += [
         Fault(f"the static integer {name} is missing", None, f"pass it: p(..., {name}=1)")
         for name in loops.static_names if name not in arguments and name not in statics
@@ -60,6 +63,7 @@ def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
     weak = frozenset(name for name, value in raw.items() if isinstance(value, bool | int | float))
     loops = expand_batch(loops, {name: array.ndim for name, array in arrays.items()})
     _check_ranks(loops, arrays)
+    _check_integers(loops, arrays)
     rules: SizeRules = infer(loops, frozenset(given))
     sizes = resolve(loops, rules, {n: a.shape for n, a in arrays.items()}, statics, given)
     _check_extent(loops, sizes)
@@ -74,8 +78,17 @@ def _defaults(loops: ir.Loops) -> dict[str, float]:
     return {a.name: a.default for a in loops.header.arguments if isinstance(a, ir.Argument) and a.default is not None}
 
 
-def _usage(name: str) -> str:
-    return f'p({{"{name}": array}})' if "." in name else f"p(..., {name}=array)"
+def _usage(loops: ir.Loops, name: str) -> str:
+    access = _first_access(loops, name)
+    kind = "number" if access is not None and not access.indices else "array"
+    call = f'p({{"{name}": {kind}}})' if "." in name else f"p(..., {name}={kind})"
+    return f"{call}, read as {show_access(access)}" if access is not None and access.indices else call
+
+
+def _first_access(loops: ir.Loops, name: str) -> ir.Access | None:
+    """Where a program first names a tensor."""
+    inner = (a for s in loops.statements for a in (*s.reads, s.target) if a.tensor == name)
+    return next((a for a in loops.header_accesses if a.tensor == name), None) or next(inner, None)
 
 
 def _unknown(loops: ir.Loops, name: object, missing: list[str]) -> Fault:
@@ -91,7 +104,9 @@ def _whole(name: str, value: Any, kind: str) -> int:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise DtypeError(f"the {kind} {name} must be a whole number, not {type(value).__name__}", hint=f"pass {name}=1")
+        example = int(value) if isinstance(value, float) and value.is_integer() else 1
+        raise DtypeError(f"the {kind} {name} must be a whole number, not {type(value).__name__}",
+                         hint=f"pass {name}={example}")
     if not -(2**62) < value < 2**62:
         raise ArgumentError(f"the {kind} {name} is too large")
     if kind == "size of index" and value < 0:
@@ -109,13 +124,16 @@ def as_array(name: str, value: Any) -> Array:
         else:
             array = np.asarray(value)
     except Exception as error:  # whatever a foreign array type raises, the user hears which input it was
+        if "inhomogeneous" in str(error):
+            raise DtypeError(f"{name} is a list whose parts differ in length or depth",
+                             hint="every row of an array has the same length") from error
         raise DtypeError(f"{name} cannot be read as an array: {str(error)[:200]}", hint="pass a numpy array") from error
     kind = array.dtype.kind
     if kind == "f" and array.dtype.itemsize in (4, 8) or kind == "b" or (kind in "iu" and array.dtype.itemsize <= 8):
         return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     hints = {
         "f": f"convert it: {name}.astype(np.float32)",
-        "c": f"pass the parts: {name}.real and {name}.imag",
+        "c": f"pass two inputs, {name}.real and {name}.imag",
         "O": "a ragged list or an object array has no numeric type; pass numbers of one shape",
     }
     raise DtypeError(f"{name} has dtype {array.dtype}, which programs do not compute with",
@@ -128,13 +146,25 @@ def _check_ranks(loops: ir.Loops, arrays: Mapping[str, Array]) -> None:
         rank = loops.ranks.get(name)
         if rank is None or rank == array.ndim:
             continue
-        access = next((a for a in loops.header_accesses if a.tensor == name), None) or next(
-            a for s in loops.statements for a in (*ir.reads(s), s.target) if a.tensor == name)
+        access = _first_access(loops, name)
+        assert access is not None, "a tensor with a rank stands somewhere"
         wanted = "a scalar" if rank == 0 else f"an array with {rank} {'axis' if rank == 1 else 'axes'}"
-        faults.append(Fault(f"{show_access(access)} needs {wanted}; the array given has shape {array.shape}", access.span,
-                            f"pass {name} with {rank} axes" if rank else f"pass {name} as a number"))
+        hint = f"pass {wanted}" if rank else "pass a number, or give it indices in the program"
+        faults.append(Fault(f"{show_access(access)} needs {wanted}; the array given has shape {array.shape}",
+                            access.span, hint))
     if faults:
         raise ShapeError(faults)
+
+
+def _check_integers(loops: ir.Loops, arrays: Mapping[str, Array]) -> None:
+    """What stands inside a bracket, or among the arguments of a random function, holds integers."""
+    faults = [
+        Fault(f"{name} is used as an integer, but has dtype {arrays[name].dtype}", access.span,
+              f"pass integers: {name}.astype(np.int64)" if access.indices else f"pass a whole number: {name}=1")
+        for name, access in integer_uses(loops).items() if name in arrays and arrays[name].dtype.kind not in "iu"
+    ]
+    if faults:
+        raise DtypeError(faults)
 
 
 def _check_extent(loops: ir.Loops, sizes: Sizes) -> None:
