@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from . import library
@@ -22,7 +21,7 @@ from .rules.activity import default_wrt
 from .rules.adjoint import derive
 from .rules.batch import batch
 from .rules.inline import inline
-from .rules.simplify import with_outputs
+from .rules.once import shown_by_text
 from .rules.tangent import tangent
 from .run.arguments import bind
 
@@ -32,11 +31,18 @@ Array = NDArray[Any]
 class Program:
     """Index-loop statements that run, print, and differentiate into programs of the same kind."""
 
-    __slots__ = ("__dict__", "_loops")
+    __slots__ = ("__dict__", "_loops", "_origin")
 
-    def __init__(self, loops: ir.Loops) -> None:
+    def __init__(self, loops: ir.Loops, origin: Program | None = None) -> None:
         check(loops)
         self._loops = loops
+        # A derivative of a program that is refused at run time must be refused too, though it may run no statement
+        # of it: where the text does not show that each element is written once, the origin runs first.
+        self._origin = origin if origin is not None and not origin._shown else None
+
+    @cached_property
+    def _shown(self) -> bool:
+        return self._origin is None and shown_by_text(self._loops)
 
     @property
     def loops(self) -> ir.Loops:
@@ -73,19 +79,28 @@ class Program:
 
     def run_reference(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
         """The same call through the plain interpreter."""
-        bound = bind(self._loops, _merged(mapping, arrays))
+        arguments = _merged(mapping, arrays)
+        if self._origin is not None:
+            self._origin._check_run(arguments)
+        bound = bind(self._loops, arguments)
         tensors = {name: Tensor(array, name in bound.weak) for name, array in bound.arrays.items()}
         check_accesses(bound.loops, tensors, bound.sizes)
         results = run(bound.loops, tensors, bound.sizes, bound.dtype)
         return results[self.outputs[0]] if len(self.outputs) == 1 else results
 
+    def _check_run(self, arguments: Mapping[str, Any]) -> None:
+        """Runs for the sake of its checks, if the arguments of a derivative suffice for it."""
+        own = {name: value for name, value in arguments.items() if name in self._loops.names}
+        if set(self.inputs) <= own.keys():
+            self.run_reference(own)
+
     def adjoint(self, wrt: Sequence[str], of: Sequence[str] | None = None) -> Program:
         """Takes the inputs and `Y.grad` for each output in `of`; gives `X.grad` for each in `wrt`."""
-        return Program(derive(self._loops, wrt, of)[0])
+        return Program(derive(self._loops, wrt, of)[0], self)
 
     def grad(self, of: str = "loss", wrt: Sequence[str] | None = None) -> Program:
         """For a scalar output: gives it, and `X.grad` for each in `wrt` (all that it depends on if None)."""
-        return Program(self._gradient(of, wrt))
+        return Program(self._gradient(of, wrt), self)
 
     def _gradient(self, of: str, wrt: Sequence[str] | None) -> ir.Loops:
         rank = self._loops.ranks.get(of)
@@ -97,13 +112,13 @@ class Program:
 
     def tangent(self, wrt: Sequence[str]) -> Program:
         """Takes the inputs and `X.dot` for each in `wrt`; gives `Y.dot` for each output."""
-        return Program(tangent(self._loops, wrt))
+        return Program(tangent(self._loops, wrt), self)
 
     def hessian_vector(self, of: str = "loss", wrt: Sequence[str] | None = None) -> Program:
         """The tangent of the gradient: takes `X.dot`, gives `X.grad.dot`."""
         wrt = default_wrt(self._loops) if wrt is None else [wrt] if isinstance(wrt, str) else wrt
         gradient = self._gradient(of, wrt)
-        return Program(tangent(gradient, wrt, only=[name for name in gradient.outputs if name != of]))
+        return Program(tangent(gradient, wrt, only=[name for name in gradient.outputs if name != of]), self)
 
     def batch(self, index: str, over: Sequence[str]) -> Program:
         """The program with `index` in front of the tensors named, and of all that depends on them."""
@@ -180,4 +195,4 @@ def load(path_or_name: str | Path) -> Program:
     return _of_definition(source, name)
 
 
-__all__ = ["Program", "load", "np", "program", "with_outputs"]
+__all__ = ["Program", "load", "program"]

@@ -84,8 +84,9 @@ class Interpreter:
 
     def result(self, name: str, default: np.dtype[Any]) -> Array:
         tensor = self.tensors.get(name)
-        if tensor is None:  # every statement that writes it has no points
-            return np.zeros(self.sizes.shapes[name], default)
+        if tensor is None:  # it is written in a block without steps
+            operator = next(s.operator for s in self.loops.statements if s.target.tensor == name)
+            return np.full(self.sizes.shapes[name], IDENTITY[operator], np.int64 if operator.startswith("arg") else default)
         floating = np.issubdtype(tensor.array.dtype, np.floating)
         return tensor.array.astype(default) if tensor.weak and floating else tensor.array
 

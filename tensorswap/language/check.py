@@ -224,7 +224,8 @@ def header_names(loops: ir.Loops) -> Iterator[Fault]:
     for output in loops.header.outputs:
         if output.tensor not in loops.written and output.tensor not in arguments:
             yield Fault(f"the output {output.tensor} is never written", output.span,
-                        hints.closest(output.tensor, list(loops.written)) or f"add a statement `{show_access(output)} = ...`")
+                        hints.closest(output.tensor, list(loops.written))
+                        or f"add a statement `{show_access(output)} = ...`")
     known = {*arguments, *loops.written}
     for statement in loops.statements:
         for access in statement.reads:

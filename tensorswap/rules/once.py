@@ -1,0 +1,82 @@
+"""Does the text alone show that `=` writes each element once, before any step reads it? If not, a run must."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from ..language import ir
+from ..language.affine import affine, tidy
+from ..language.build import conjuncts, opposite, subtract
+from ..language.interval import interval
+from ..language.ir import Number
+from ..language.sizes import SizeRules, infer
+from .order import complete_when_read
+
+
+def shown_by_text(loops: ir.Loops) -> bool:
+    """Whether no call of the program can fail for writing an element twice, or reading it before it is written."""
+    assigned = [(s, blocks) for s, blocks in loops.located if s.operator == "=" and s.target.tensor not in loops.updated]
+    rules = infer(loops)
+    if not all(_injective(s, [b.index for b in blocks], rules) for s, blocks in assigned):
+        return False
+    for (first, _), (second, _) in combinations(assigned, 2):
+        if first.target.tensor == second.target.tensor and not _disjoint(first, second):
+            return False
+    names = {s.target.tensor for s, blocks in assigned if blocks}
+    return all(
+        complete_when_read(loops, (reader, blocks), access)
+        for reader, blocks in loops.located for access in reader.reads if access.tensor in names
+    )
+
+
+def _injective(statement: ir.Statement, blocks: list[str], rules: SizeRules) -> bool:
+    """Whether the target's place tells every index: axis by axis, each index it can be solved for is known."""
+    open_indices = {*statement.indices, *blocks} - {ir.BATCH}
+    forms = [affine(place) for place in statement.target.indices]
+    progress = True
+    while open_indices and progress:
+        progress = False
+        for form in forms:
+            unknown = [] if form is None else [i for i in form.terms if i in open_indices]
+            if form is None or not unknown:
+                continue
+            first, *rest = unknown
+            if not rest or (len(rest) == 1 and _digits(form.terms, first, rest[0], rules)):
+                open_indices -= set(unknown)
+                progress = True
+    return not open_indices
+
+
+def _digits(terms: dict[str, ir.Expr], a: str, b: str, rules: SizeRules) -> bool:
+    """Whether c*a + b is like a number of two digits: b stays below c."""
+    for high, low in ((a, b), (b, a)):
+        size = rules.index.get(low)
+        if terms[low] == Number(1) and size is not None:
+            if terms[high] == size or terms[high] == ir.Size(low):
+                return True
+            numbers = isinstance(size, Number) and isinstance(terms[high], Number)
+            if numbers and size.value <= terms[high].value:  # type: ignore[union-attr]  # both are numbers
+                return True
+    return False
+
+
+def _disjoint(first: ir.Statement, second: ir.Statement) -> bool:
+    """Whether two targets never meet: some axis keeps them apart, or their guards exclude each other."""
+    if first.target.indices == second.target.indices:
+        conditions = set(conjuncts(second.guard))
+        if any(opposite(atom) in conditions for atom in conjuncts(first.guard)):
+            return True
+    names = {*first.indices, *second.indices}
+    sizes = {name: ir.Size(name) for name in names}
+    for one, other in zip(first.target.indices, second.target.indices, strict=True):
+        a, b = interval(one, sizes), interval(other, sizes)
+        if a is None or b is None:
+            continue
+        for low, high in ((a[0], b[1]), (b[0], a[1])):
+            gap = tidy(subtract(low, high))
+            if isinstance(gap, Number) and gap.value > 0:
+                return True
+            # a constant place below a place that starts behind it: X[0] and X[l+1]
+            if isinstance(low, Number) and isinstance(high, Number) and low.value > high.value:
+                return True
+    return False
