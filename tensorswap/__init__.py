@@ -3,7 +3,8 @@
 from .einsum import einsum
 from .errors import SwapError
 from .gradcheck import gradcheck
+from .library import ops
 from .program import Program, load, program
 
-__all__ = ["Program", "SwapError", "einsum", "gradcheck", "load", "program"]
+__all__ = ["Program", "SwapError", "einsum", "gradcheck", "load", "ops", "program"]
 __version__ = "0.1.0"

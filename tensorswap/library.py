@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from .errors import ArgumentError
-from .language import ir
+from .language import ir, render
 from .language.hints import closest
 from .language.parse import Source, parse
 
@@ -58,3 +58,23 @@ def source_of(path_or_name: str | Path) -> tuple[Source, str]:
     if not source.definitions:
         return source, ""
     return source, path.stem if path.stem in source.definitions else list(source.definitions)[-1]
+
+
+class Ops(dict[str, str]):
+    """The standard library's ops by name; prints as one line each."""
+
+    def __str__(self) -> str:
+        width = max(map(len, self), default=0)
+        return "\n".join(f"{name:<{width}}  {line}" for name, line in self.items())
+
+    __repr__ = __str__
+
+
+def ops() -> Ops:
+    """Every op of the standard library with its signature."""
+    return Ops({name: _signature(loops) for name, loops in sorted(definitions().items())})
+
+
+def _signature(loops: ir.Loops) -> str:
+    assert loops.header is not None
+    return render.header(loops.header).removeprefix("def ").removesuffix(":")

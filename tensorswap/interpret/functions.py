@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.generic]
+Array = NDArray[Any]
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def erf(x: Array) -> Array:
-    return _erf(x).astype(x.dtype) if x.size else x
+    return np.asarray(_erf(x)).astype(x.dtype) if x.size else x
 
 
 def sigmoid(x: Array) -> Array:
@@ -26,7 +27,7 @@ def sigmoid(x: Array) -> Array:
 
 def gelu(x: Array) -> Array:
     half = x.dtype.type(0.5)
-    return half * x * (1 + erf(x * x.dtype.type(math.sqrt(0.5))))
+    return np.asarray(half * x * (1 + erf(x * x.dtype.type(math.sqrt(0.5)))))
 
 
 FUNCTIONS: dict[str, Callable[..., Array]] = {
@@ -72,7 +73,7 @@ def normal(arguments: list[NDArray[np.int64]]) -> NDArray[np.float64]:
     """Standard normal, by Box and Muller."""
     bits = counter(arguments)
     radius = np.sqrt(-2 * np.log(1 - _unit(bits)))
-    return radius * np.cos(2 * np.pi * _unit(mix(bits + GOLDEN)))
+    return np.asarray(radius * np.cos(2 * np.pi * _unit(mix(bits + GOLDEN))))
 
 
 RANDOM = {"uniform": uniform, "normal": normal}

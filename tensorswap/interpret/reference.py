@@ -20,6 +20,7 @@ from ..language.affine import is_constant
 from ..language.bounds import unproven
 from ..language.build import conjuncts
 from ..language.render import access as show_access
+from ..language.render import expression as show
 from ..language.render import statement as show_statement
 from ..language.sizes import Sizes
 from .functions import FUNCTIONS, KEEP_INTEGERS, RANDOM
@@ -153,7 +154,9 @@ class Grid:
         name, operator = self.statement.target.tensor, self.statement.operator
         tensors = self.interpreter.tensors
         dtype: np.dtype[Any] = np.dtype(np.int64) if operator.startswith("arg") else value.array.dtype
-        if dtype == np.bool_ and operator != "=":
+        if operator in ("+=", "-=", "*=") and dtype.kind in "bi":  # as numpy's sum does: a small type would overflow
+            dtype = np.dtype(np.int64)
+        elif dtype == np.bool_ and operator != "=":
             dtype = np.dtype(np.int64)
         old = tensors.get(name)
         if old is None:
@@ -204,29 +207,33 @@ class Grid:
             joined = np.add if statement.operator == "-=" else ufunc
             if any(self.shape[k] == 0 for k in reduced):
                 return  # no candidates: the identity stays
-            summed = joined.reduce(value, axis=reduced) if reduced else value
+            summed = joined.reduce(value, axis=reduced, dtype=_wide(value)) if reduced else value
             summed = np.transpose(summed, [kept.index(str(name)) for name in bare])
             target.array[...] = ufunc(target.array, summed)
         else:
-            ufunc.at(target.array.reshape(-1), self.flat(statement.target, places)[mask], value[mask])
+            wide = target.array.reshape(-1).astype(_wide(value))
+            ufunc.at(wide, self.flat(statement.target, places)[mask], value[mask])
+            target.array.reshape(-1)[:] = wide
 
     def argument(self, target: Tensor, value: Array, places: list[Array], mask: Mask) -> None:
         """argmax= and argmin=: the first position of the best value; a NaN is better than any number."""
         statement = self.statement
         interpreter = self.interpreter
         at = self.flat(statement.target, places)[mask]
-        candidates = value[mask].astype(np.float64)
-        if statement.operator == "argmin=":
-            candidates = -candidates
+        candidates = value[mask]
+        if candidates.dtype.kind in "bu":
+            candidates = candidates.astype(np.int64)
+        better = np.greater if statement.operator == "argmax=" else np.less
+        worst = _extreme(candidates, -math.inf if better is np.greater else math.inf)
         position: Array = np.zeros(self.shape, np.int64)
         for name in ir.candidates(statement):
             position = position * self.sizes.index[name] + self.index(name)
         where = (position + interpreter.offsets[id(statement)])[mask]
         if target.best is None:
-            target.best = np.full(target.array.size, -np.inf)
-        best, held = target.best.copy(), target.array.reshape(-1)
-        np.maximum.at(best, at, candidates)
-        improved = (best > target.best) | (np.isnan(best) & ~np.isnan(target.best))
+            target.best = np.full(target.array.size, worst, candidates.dtype)
+        best, held = target.best.astype(np.result_type(target.best, candidates)), target.array.reshape(-1)
+        (np.maximum if better is np.greater else np.minimum).at(best, at, candidates)
+        improved = better(best, target.best) | (np.isnan(best) & ~np.isnan(target.best))
         none = np.iinfo(np.int64).max
         first = np.where(improved | (held < 0), none, held)
         wins = (candidates == best[at]) | (np.isnan(candidates) & np.isnan(best[at]))
@@ -315,9 +322,9 @@ class Grid:
         return places
 
     def out_of_bounds(self, access: ir.Access, axis: int, place: Array, bad: Mask) -> BoundsError:
-        point = tuple(int(k[0]) for k in np.nonzero(bad))
+        point = tuple(int(k) for k in np.unravel_index(int(np.argmax(bad)), bad.shape))
         values = {**self.fixed, **dict(zip(self.names, point, strict=True))}
-        used = [n for n in dict.fromkeys(i for e in access.indices for i in ir.index_names(e))]
+        used = list(dict.fromkeys(n.name for e in access.indices for n in ir.walk(e) if isinstance(n, ir.Index)))
         at = ", ".join(f"{name}={values[name]}" for name in used if name in values)
         extent = self.sizes.shapes[access.tensor][axis]
         return BoundsError(
@@ -358,10 +365,13 @@ class Grid:
             case ir.Unary(operator="not", operand=operand):
                 return Value(~self.truth(operand, mask))
             case ir.Unary(operand=operand):
-                value = _number(self.evaluate(operand, mask))
-                return Value(-value.array, value.weak)
+                number = _number(self.evaluate(operand, mask))
+                return Value(-number.array, number.weak)
             case ir.Binary(operator=operator, left=left, right=right):
-                return binary(operator, self.evaluate(left, mask), self.evaluate(right, mask))
+                divisor = self.evaluate(right, mask)
+                if operator in ("//", "%") and divisor.array.dtype.kind in "iu" and (mask & (divisor.array == 0)).any():
+                    raise BoundsError(f"`{show(node)}` divides by zero", node.span, "keep zero out with a guard")
+                return binary(operator, self.evaluate(left, mask), divisor)
             case ir.Compare(operator=operator, left=left, right=right):
                 return compare(operator, self.evaluate(left, mask), self.evaluate(right, mask))
             case ir.Logic(operator=operator, left=left, right=right):
@@ -448,6 +458,11 @@ def _widen(array: Array, dtype: np.dtype[Any]) -> Array:
         if array.dtype == np.int64:
             wide[array == limits.min], wide[array == limits.max] = -np.inf, np.inf
     return wide
+
+
+def _wide(array: Array) -> np.dtype[Any]:
+    """Sums of float32 are kept in float64 until they are complete, whatever the order of their terms."""
+    return np.dtype(np.float64) if array.dtype == np.float32 else array.dtype
 
 
 def _extreme(array: Array, start: float) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
 
 from . import ir
 from .ir import Binary, Call, Expr, Number
@@ -119,8 +118,11 @@ def maximum(a: Expr, b: Expr) -> Expr:
     return _extreme("max", a, b)
 
 
-def total(parts: Iterable[Expr]) -> Expr:
-    return reduce(add, parts, ZERO)
+def product(parts: Iterable[Expr], start: Expr = ONE) -> Expr:
+    result = start
+    for part in parts:
+        result = multiply(result, part)
+    return result
 
 
 def conjunction(parts: Iterable[Expr | None]) -> Expr | None:

@@ -29,8 +29,8 @@ def interval(node: Expr, sizes: Mapping[str, Expr], gathered: Mapping[str, Bound
     match node:
         case ir.Access(tensor=tensor) if gathered and tensor in gathered:
             return gathered[tensor]
-        case ir.Unary(operator="-", operand=a):
-            part = interval(a, sizes, gathered)
+        case ir.Unary(operator="-", operand=operand):
+            part = interval(operand, sizes, gathered)
             return None if part is None else (negate(part[1]), negate(part[0]))
         case ir.Binary(operator="+" | "-" | "*" | "//" | "%" as operator, left=left, right=right):
             a, b = interval(left, sizes, gathered), interval(right, sizes, gathered)
@@ -55,8 +55,8 @@ def interval(node: Expr, sizes: Mapping[str, Expr], gathered: Mapping[str, Bound
                 return None
             pick = minimum if name == "min" else maximum
             return reduce(pick, (p[0] for p in known)), reduce(pick, (p[1] for p in known))
-        case ir.Call(function="abs", arguments=(a,)):
-            part = interval(a, sizes, gathered)
+        case ir.Call(function="abs", arguments=(argument,)):
+            part = interval(argument, sizes, gathered)
             if part is None:
                 return None
             low = maximum(maximum(part[0], negate(part[1])), ZERO)

@@ -24,13 +24,9 @@ from ..errors import Span
 BATCH = "..."  # the name of the index that stands for any further leading axes
 
 
-def _span() -> Span | None:
-    return field(default=None, compare=False, repr=False, kw_only=True)
-
-
 @dataclass(frozen=True, slots=True)
 class Node:
-    span: Span | None = _span()
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,9 +455,12 @@ def map_loops(loops: Loops, change: Callable[[Expr], Expr]) -> Loops:
             replace(a, access=access(a.access)) if isinstance(a, Argument) else a for a in header.arguments
         )
         header = replace(header, arguments=arguments, outputs=tuple(access(o) for o in header.outputs))
-    sizes = tuple(
-        replace(d, subject=transform(d.subject, change), value=transform(d.value, change)) for d in loops.sizes
-    )
+    def declaration(item: SizeDeclaration) -> SizeDeclaration:
+        subject = transform(item.subject, change)
+        assert isinstance(subject, Size | AxisSize)
+        return replace(item, subject=subject, value=transform(item.value, change))
+
+    sizes = tuple(declaration(d) for d in loops.sizes)
     body = map_items(loops.body, lambda s: map_statement(s, change))
     return replace(loops, header=header, sizes=sizes, body=body)
 

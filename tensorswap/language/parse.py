@@ -16,7 +16,7 @@ from lark.visitors import Transformer_NonRecursive
 
 from ..errors import LimitError, ProgramError, Span, SyntaxFault
 from . import hints, ir, limits
-from .functions import FUNCTIONS
+from .functions import FUNCTIONS, KEYWORDS
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,11 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
                               f"use another name, such as `{name}_value`; the function is called with parentheses")
         if name in hints.WORDS:
             raise SyntaxFault(f"there is no `{name}` here", span, hints.WORDS[name])
+        if name in KEYWORDS:
+            raise SyntaxFault(f"`{name}` is a word of the language and cannot name a tensor or an index", span,
+                              f"use another name, such as `{name}_`")
         if len(name) > limits.NAME_LENGTH:
-            raise LimitError(f"a name has at most {limits.NAME_LENGTH} characters", span)
+            raise LimitError(f"a name has at most {limits.NAME_LENGTH} characters", span, "shorten it")
         return name
 
     def number(self, meta: Any, items: list[Token]) -> ir.Number:
@@ -110,12 +113,12 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
         return ir.Binary(str(operator), left, right, span=self._span(meta))
 
     def minus(self, meta: Any, items: list[Any]) -> ir.Expr:
-        operand = items[1]
-        if isinstance(operand, ir.Number) and self.text[operand.span.start : operand.span.end][:1] not in "-(":
+        operand: ir.Expr = items[1]
+        if isinstance(operand, ir.Number) and operand.span and self.text[operand.span.start] != "-":
             return ir.Number(-operand.value, span=self._span(meta))
         return ir.Unary("-", operand, span=self._span(meta))
 
-    def plus(self, meta: Any, items: list[Any]) -> ir.Expr:
+    def plus(self, meta: Any, items: list[Any]) -> Any:
         return items[1]
 
     def negation(self, meta: Any, items: list[ir.Expr]) -> ir.Unary:
@@ -294,7 +297,7 @@ def _end(items: list[Any], meta: Any) -> int:
     """The end of a statement without the newline that closes it."""
     value, guard = items[2]
     last = guard if guard is not None else value
-    return last.span.end if last.span else meta.end_pos
+    return int(last.span.end if last.span else meta.end_pos)
 
 
 def _call_statement(
@@ -309,7 +312,7 @@ def _call_statement(
 def _number(token: Token, span: Span) -> int | float:
     text = str(token)
     if len(text) > limits.DIGITS:
-        raise LimitError(f"a number has at most {limits.DIGITS} digits", span)
+        raise LimitError(f"a number has at most {limits.DIGITS} digits", span, "round it: 17 digits are all that count")
     if not text.isdigit():
         return float(text)
     value = int(text)
@@ -474,7 +477,8 @@ def parse(text: str) -> Source:
 @cache
 def parse_expression(text: str) -> ir.Expr:
     """One expression, for tables of rules; its bare names are scalars."""
-    return _read(text, "test")
+    expression: ir.Expr = _read(text, "test")
+    return expression
 
 
 def _read(text: str, start: str) -> Any:

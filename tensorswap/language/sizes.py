@@ -186,6 +186,7 @@ def _largest(node: Expr, name: str, extent: Expr, index: Mapping[str, Expr]) -> 
     if form is None or name not in form.terms:
         return None
     coefficient = form.terms[name]
+    coefficient_up: Expr
     own, constant = _own_size(form.constant, name)
     if constant is None:
         return None
@@ -195,7 +196,7 @@ def _largest(node: Expr, name: str, extent: Expr, index: Mapping[str, Expr]) -> 
     if not isinstance(coefficient, Number):
         if own:
             return None
-        coefficient_up, coefficient_down = coefficient, ZERO  # a static stride counts as positive
+        coefficient_up, coefficient_down = coefficient, Number(0)  # a static stride counts as positive
     else:
         coefficient_up, coefficient_down = Number(max(coefficient.value, 0)), Number(min(coefficient.value, 0))
     found: list[Expr] = []
@@ -329,6 +330,8 @@ def _disagreements(loops: ir.Loops, sizes: Sizes, given: Mapping[str, int]) -> I
         else:
             first = f"{size} as given at the call" if use.index in given else f"{size} by `size({use.index})`"
             hint = f"one index is one range: `{use.tensor}` needs size({use.index}) = {extent}, or another index"
+            if size < extent:
+                hint += f"; `{use.index}+0` reads a part of an axis"
         yield Fault(f"index {use.index} has size {first} but {extent} on {use.tensor} (axis {use.axis})", use.span, hint)
 
 
@@ -338,7 +341,8 @@ def _declaration_faults(loops: ir.Loops, sizes: Sizes) -> Iterator[Fault]:
         subject = declaration.subject
         actual = sizes.index[subject.index] if isinstance(subject, ir.Size) else sizes.shapes[subject.tensor][subject.axis]
         if wanted != actual:
-            yield Fault(f"{show(subject)} is {actual}, but is declared as {show(declaration.value)} = {wanted}",
+            formula = "" if isinstance(declaration.value, Number) else f"{show(declaration.value)} = "
+            yield Fault(f"{show(subject)} is {actual}, but is declared as {formula}{wanted}",
                         declaration.span, "make the declaration and the arrays agree")
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 
 from ..errors import DerivativeError
 from ..language import ir
-from ..language.build import ONE, ZERO, conjunction, conjuncts, multiply
+from ..language.build import ONE, ZERO, conjunction, conjuncts, product
 from ..language.ir import Expr
 from ..language.render import access as show_access
 from .activity import active, check_of, check_wrt, refuse_updates
@@ -113,7 +112,7 @@ class Adjoint:
             source = contribution.access
             prefer = ir.bare_indices(statement.target)
             made = gather_form(raw, source, fixed, prefer, self.fresh, self.shapes.extent, self._shows_range)
-            self.notes.append(Note(statement, made, self.rule_name(statement, raw, made)))
+            self.notes.append(Note(statement, made, _rule_name(statement, contribution, raw, made)))
             yield made
 
     def raw(
@@ -130,7 +129,7 @@ class Adjoint:
         adjoint = replace(adjoint, guard=guard)
         named = {*adjoint.indices, *(block.index for block in blocks)}
         lost = [ir.Size(i) for i in statement.indices if i not in named]
-        return replace(adjoint, value=reduce(multiply, lost, adjoint.value))
+        return replace(adjoint, value=product(lost, adjoint.value))
 
     def _shows_range(self, statement: ir.Statement, index: str) -> bool:
         """Whether an access that every point evaluates has the bare index on an axis of exactly its size."""
@@ -139,20 +138,6 @@ class Adjoint:
                 if ir.bare(place) == index and self.shapes.exact(access.tensor, axis, index):
                     return True
         return False
-
-    def rule_name(self, forward: ir.Statement, raw: ir.Statement, made: ir.Statement) -> str:
-        parts = ["swap"]
-        if forward.operator in ("max=", "min="):
-            parts = ["route to the first winner"]
-        elif forward.operator == "*=":
-            parts = ["product of the other factors"]
-        if raw.target != made.target:
-            parts.append("solved for a gather")
-        elif any(isinstance(n, ir.Access) for e in raw.target.indices for n in ir.walk(e)):
-            parts.append("gather becomes scatter-add")
-        if len(conjuncts(made.guard)) > len(conjuncts(forward.guard)) and raw.target == made.target:
-            parts.append("branch taken")
-        return ", ".join(parts)
 
     def check_order(self, place: Place, own: ir.Access, raw: ir.Statement, all_values: bool) -> None:
         """Refuses a derivative that needs a value which a later step of the same block has changed."""
@@ -174,7 +159,26 @@ class Adjoint:
                     f"{show_access(access)} is read in `for {index}` while it is still being accumulated; its value at "
                     "that step is gone when the derivative needs it", access.span or statement.span,
                     f"give {access.tensor} the index {index}, so that each step has its own element: "
-                    f"`{access.tensor}[{index},...] = ({access.tensor}[{index}-1,...] if {index} > 0 else 0) + ...`")
+                    f"`{_at(access, ir.Index(index))} = ...`, which may read "
+                    f"`{_at(access, ir.Binary('-', ir.Index(index), ONE))}`")
+
+
+def _at(access: ir.Access, step: Expr) -> str:
+    return show_access(ir.Access(access.tensor, (step, *access.indices)))
+
+
+def _rule_name(forward: ir.Statement, contribution: Contribution, raw: ir.Statement, made: ir.Statement) -> str:
+    """What a person would call the step from the forward to the adjoint statement."""
+    names = {"max=": "route to the first winner", "min=": "route to the first winner",
+             "*=": "product of the other factors"}
+    parts = [names.get(forward.operator, "swap")]
+    if raw.target != made.target:
+        parts.append("solved for a gather")
+    elif any(isinstance(n, ir.Access) for e in raw.target.indices for n in ir.walk(e)):
+        parts.append("gather becomes scatter-add")
+    if contribution.conditions:
+        parts.append("branch taken")
+    return ", ".join(parts)
 
 
 def derive(
@@ -192,9 +196,10 @@ def derive(
     making.shapes.base |= making.helpers.like
     body = (*loops.body, *making.helpers.statements, *totals, *backward, *zeros)
     outputs = (*keep, *(making.name[x] for x in wrt))
-    derived = ir.Loops(body=body, statics=loops.statics, known=loops.known | {*loops.inputs})
+    seeds = {f"{y}.{making.suffix}" for y in of}
+    derived = ir.Loops(body=body, statics=loops.statics, known=loops.known | {*loops.inputs, *loops.indices} | seeds)
     if loops.header:
-        derived = replace(derived, header=_header(loops.header, making, keep), known=frozenset())
+        derived = replace(derived, header=_header(loops.header, making, keep))
     derived = remove_dead(derived, outputs)
     derived = making.shapes.declare(derived)
     return with_outputs(derived, outputs), making.notes

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 
 from ..errors import ArgumentError, ProgramError, ShapeError
 from ..language import ir
-from ..language.build import multiply
+from ..language.build import product
 from ..language.ir import Expr
 
 
@@ -77,7 +76,7 @@ def expand_batch(loops: ir.Loops, ranks: Mapping[str, int]) -> ir.Loops:
         if isinstance(node, ir.AxisSize) and node.tensor in batched:
             return replace(node, axis=node.axis + count - 1) if node.axis else node
         if node == ir.Size(ir.BATCH):
-            return reduce(multiply, (ir.Size(name) for name in names), ir.Number(1))
+            return product(ir.Size(name) for name in names)
         return node
 
     batched = {a.tensor for a in (*accesses, *(s.target for s in loops.statements))

@@ -78,8 +78,8 @@ def _push(
         case Binary(operator="*"):
             factors = _chain(node)
             for k, factor in enumerate(factors):
-                left, right = (*before, *factors[:k]), (*factors[k + 1 :], *after)
-                yield from _push(factor, active, left, right, negative, conditions)
+                ahead, behind = (*before, *factors[:k]), (*factors[k + 1 :], *after)
+                yield from _push(factor, active, ahead, behind, negative, conditions)
         case Binary(operator="/", left=left, right=right):
             yield from _push(left, active, before, (Over(right), *after), negative, conditions)
             yield from _push(right, active, before, (node, Over(right), *after), not negative, conditions)

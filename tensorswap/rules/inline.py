@@ -82,20 +82,37 @@ class _Inliner:
                 f"{header.name} gives {len(header.outputs)} results, not {len(call.targets)}", call.span,
                 f"write `{', '.join(o.tensor for o in header.outputs)} = {header.name}(...)`")
         tensors = {p.name: values[p.name] for p in header.arguments if isinstance(p, ir.Argument) and p.access.indices}
-        callee = self.expand(callee, tensors)
+        callee = self.expand(call, callee, tensors)
         header = callee.header
         assert header is not None
         binding = _Binding(self, callee, values, call, blocks)
         self.sizes += binding.sizes()
         return binding.body()
 
-    def expand(self, callee: ir.Loops, tensors: Mapping[str, Expr]) -> ir.Loops:
-        """Writes `...` out where the ranks of the arguments are known."""
+    def expand(self, call: ir.CallStatement, callee: ir.Loops, tensors: Mapping[str, Expr]) -> ir.Loops:
+        """Writes `...` out where the rank of an argument or of a result is known."""
+        assert callee.header is not None
+        if ir.BATCH not in callee.indices:
+            return callee
+        pairs = [(name, value) for name, value in tensors.items() if isinstance(value, ir.Access)]
+        pairs += [(o.tensor, target) for o, target in zip(callee.header.outputs, call.targets, strict=True)]
+        parameters = {a.tensor: a for a in callee.header_accesses}
         ranks = {}
-        for name, value in tensors.items():
-            if isinstance(value, ir.Access) and value.tensor in self.ranks:
+        for name, value in pairs:
+            if value.tensor in self.ranks:
                 ranks[name] = self.ranks[value.tensor] - len(value.indices)
-        return expand_batch(callee, ranks) if ranks else callee
+                if ranks[name] < len(parameters[name].indices) - 1:
+                    raise ProgramError(
+                        f"{show_access(value)} leaves {ranks[name]} axes for {show_access(parameters[name])} of "
+                        f"{call.function}", value.span or call.span,
+                        f"a call takes whole tensors, or slices of them: write `{value.tensor}`")
+        if ranks:
+            return expand_batch(callee, ranks)
+        if any(value.indices for _, value in pairs):
+            raise ProgramError(
+                f"the number of axes of {pairs[0][1].tensor} is not known here, and {call.function} takes any",
+                call.span, f"name its indices in a header: `def f({pairs[0][1].tensor}[l,i,j]) -> ...`")
+        return callee
 
     def index_names(self, callee: ir.Loops, values: Mapping[str, Expr], blocks: tuple[str, ...]) -> dict[str, str]:
         """The caller's own index where it runs over the same axis of an argument, a new name for all others."""
@@ -214,6 +231,7 @@ class _Binding:
             if isinstance(p, ir.Argument) and not isinstance(values[p.name], ir.Access)
         }
         self.updated: set[str] = set()
+        self.span = call.span
 
     def _prefix(self, tensor: str) -> ir.Access | None:
         if tensor in self.read and (tensor not in self.callee.updated or tensor not in self.updated):
@@ -235,7 +253,7 @@ class _Binding:
                 return self.scalars[tensor]
             case ir.Access(tensor=tensor, indices=indices):
                 prefix = self._prefix(tensor)
-                return node if prefix is None else ir.Access(prefix.tensor, (*prefix.indices, *indices), span=prefix.span)
+                return node if prefix is None else ir.Access(prefix.tensor, (*prefix.indices, *indices), span=prefix.span or self.span)
         return node
 
     def statement(self, statement: ir.Statement) -> ir.Statement:
@@ -245,8 +263,8 @@ class _Binding:
         name = statement.target.tensor
         self.updated.add(name)
         prefix = self.tensors.get(name) or self.read[name]
-        target = ir.Access(prefix.tensor, (*prefix.indices, *places), span=prefix.span)
-        return ir.Statement(target, statement.operator, value, guard, span=prefix.span)
+        target = ir.Access(prefix.tensor, (*prefix.indices, *places), span=self.span)
+        return ir.Statement(target, statement.operator, value, guard, span=self.span)
 
     def body(self) -> tuple[ir.Item, ...]:
         def items(body: tuple[ir.Item, ...]) -> tuple[ir.Item, ...]:

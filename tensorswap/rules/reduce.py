@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import reduce
 
 from ..errors import DerivativeError
 from ..language import ir
-from ..language.build import ZERO, add, conjunction, multiply
+from ..language.build import ZERO, add, conjunction, multiply, opposite, product
 from ..language.ir import Expr, candidates
 from .names import helper
 from .solve import FreshIndices
@@ -95,12 +94,11 @@ class Helpers:
             if own != wanted:
                 conditions.append(ir.Compare("==", own, wanted))
         if factor is statement:
-            same = [ir.Compare("==", values[n], ir.Index(n)) for n in candidates(statement)]
-            conditions.append(
-                ir.Compare("!=", same[0].left, same[0].right) if len(same) == 1
-                else ir.Unary("not", reduce(lambda a, b: ir.Logic("and", a, b), same)))  # type: ignore[arg-type, return-value]
+            same = conjunction(ir.Compare("==", values[n], ir.Index(n)) for n in candidates(statement))
+            assert same is not None, "a statement with one candidate has no other factors"
+            conditions.append(opposite(same))
         return ir.Statement(access, "*=", moved.value, conjunction((*conditions, moved.guard)))
 
 
 def _count(statement: ir.Statement) -> Expr:
-    return reduce(multiply, (ir.Size(name) for name in candidates(statement)), ir.Number(1))
+    return product(ir.Size(name) for name in candidates(statement))

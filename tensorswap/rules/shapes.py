@@ -109,8 +109,8 @@ class Shapes:
                 break
             for name in new:
                 sizes[ir.Size(name)] = ir.SizeDeclaration(ir.Size(name), self.rules.index[name])
-        for subject, declaration in sizes.items():
-            closed[subject] = replace(declaration, value=self._close(declaration.value, derived))
+        for key, declaration in sizes.items():
+            closed[key] = replace(declaration, value=self._close(declaration.value, derived))
         return replace(derived, sizes=tuple(closed.values()))
 
     def _close(self, value: Expr, derived: ir.Loops) -> Expr:

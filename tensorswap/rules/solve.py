@@ -130,7 +130,7 @@ def _flip(value: Expr) -> Expr:
     if form is None:
         return negate(value)
     turned = {i: negate(c) for i, c in form.terms.items()}
-    first = {i: c for i, c in turned.items() if isinstance(c, Number) and c.value > 0}
+    first: dict[str, Expr] = {i: c for i, c in turned.items() if isinstance(c, Number) and c.value > 0}
     rest = {i: c for i, c in form.terms.items() if i not in first}
     start = Affine(first, negate(form.constant)).expression()
     return subtract_from(start, Affine(rest, ZERO))
@@ -151,6 +151,8 @@ def _substitute(statement: ir.Statement, axis: int, name: str, solution: Solutio
             ir.Compare("<", solution.value, ir.Size(solution.pivot)),
         )
     rest = [atom for atom in conjuncts(moved.guard) if not (shown and isinstance(atom, ir.Inside))]
-    guard = conjunction(sorted((*solution.guards, *limits, *rest), key=_rank))
+    atoms: list[Expr] = [*solution.guards, *limits, *rest]
+    atoms.sort(key=_rank)
+    guard = conjunction(atoms)
     return replace(moved, target=replace(moved.target, indices=tuple(indices)), guard=guard)
 

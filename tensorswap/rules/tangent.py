@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 
 from ..errors import DerivativeError
 from ..language import ir
-from ..language.build import ZERO, conjunction, conjuncts, multiply
+from ..language.build import ZERO, conjunction, conjuncts, multiply, product
 from ..language.render import access as show_access
 from .activity import check_wrt, depends_smoothly, integer_uses, refuse_updates
 from .differentiate import tangent as expression_tangent
@@ -74,7 +73,7 @@ class Tangent:
         named = {*made.indices, *(block.index for block in blocks)}
         lost = [ir.Size(i) for i in item.indices if i not in named]
         yield from self.helpers.statements[before:]
-        yield replace(made, value=reduce(multiply, lost, made.value))
+        yield replace(made, value=product(lost, made.value))
 
     def check_whole(self, item: ir.Statement, blocks: tuple[ir.Block, ...]) -> None:
         """`max=` and `*=` have a derivative when they are complete: no step may read what a later one changes."""
@@ -116,9 +115,10 @@ def tangent(loops: ir.Loops, wrt: Sequence[str], only: Sequence[str] | None = No
             dots[name] = f"{name}.{suffix}"
             making.shapes.base[dots[name]] = name
             body = (*body, ir.Statement(ir.Access(dots[name], making.shapes.whole(name, fresh)), "=", ZERO))
-    derived = ir.Loops(body=body, statics=loops.statics, known=loops.known | {*loops.inputs})
+    known = loops.known | {*loops.inputs, *loops.indices, *(dots[name] for name in wrt)}
+    derived = ir.Loops(body=body, statics=loops.statics, known=known)
     if loops.header:
-        derived = replace(derived, header=_header(loops.header, making, wrt, outputs), known=frozenset())
+        derived = replace(derived, header=_header(loops.header, making, wrt, outputs))
     derived = remove_dead(derived, [dots[name] for name in outputs])
     derived = making.shapes.declare(derived)
     return with_outputs(derived, [dots[name] for name in outputs])

@@ -60,7 +60,7 @@ def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
             given[name] = _whole(name, value, "size of index")
     raw = {name: arguments.get(name, defaults.get(name)) for name in loops.inputs}
     arrays = {name: as_array(name, value) for name, value in raw.items()}
-    weak = frozenset(name for name, value in raw.items() if isinstance(value, bool | int | float))
+    weak = frozenset(name for name, value in raw.items() if type(value) in (bool, int, float))
     loops = expand_batch(loops, {name: array.ndim for name, array in arrays.items()})
     _check_ranks(loops, arrays)
     _check_integers(loops, arrays)
