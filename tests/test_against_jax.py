@@ -70,7 +70,7 @@ def case(name: str) -> Case:
         return {**smooth, **rest}, gradients, tangents, curvature if entry.second_order else {}
 
     # the code runs once, on a few numbers: what counts is the time that XLA takes to make it
-    made = jax.jit(everything).lower(point).compile({"xla_backend_optimization_level": 0})(point)
+    made = jax.jit(everything).lower(point).compile({"xla_backend_optimization_level": "0"})(point)
     return Case(program, inputs, directions, seeds, *map(as_numpy, made))
 
 

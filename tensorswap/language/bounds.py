@@ -65,10 +65,10 @@ def unproven(loops: ir.Loops, sizes: Sizes, gathered: Mapping[str, Bounds]) -> l
             continue  # guarded, or no point at all
         extents = sizes.shapes[use.access.tensor]
         places = [_numbers(place, sizes) for place in use.access.indices]
-        constraints = [c for atom in use.conditions for c in _constraints(_numbers(atom, sizes))]
+        constraints = [c for atom in use.conditions for c in at_least_zero(_numbers(atom, sizes))]
         for place, extent in zip(places, extents, strict=True):
-            low = _at_least_zero(place, constraints, sizes, gathered)
-            if not (low and _at_least_zero(subtract(Number(extent - 1), place), constraints, sizes, gathered)):
+            low = _holds(place, constraints, sizes, gathered)
+            if not (low and _holds(subtract(Number(extent - 1), place), constraints, sizes, gathered)):
                 found.append(use)
                 break
     return found
@@ -83,7 +83,7 @@ def _numbers(node: Expr, sizes: Sizes) -> Expr:
     return ir.transform(node, change)
 
 
-def _constraints(atom: Expr) -> list[Expr]:
+def at_least_zero(atom: Expr) -> list[Expr]:
     """Index expressions that a condition makes at least zero."""
     if not isinstance(atom, ir.Compare) or affine(atom.left) is None or affine(atom.right) is None:
         return []
@@ -102,7 +102,7 @@ def _constraints(atom: Expr) -> list[Expr]:
     return []
 
 
-def _at_least_zero(node: Expr, constraints: list[Expr], sizes: Sizes, gathered: Mapping[str, Bounds]) -> bool:
+def _holds(node: Expr, constraints: list[Expr], sizes: Sizes, gathered: Mapping[str, Bounds]) -> bool:
     """node >= 0 on the whole box, or node - c >= 0 for something that a condition makes c >= 0."""
     sums = [ZERO, *constraints, *(ir.Binary("+", a, b) for k, a in enumerate(constraints) for b in constraints[:k])]
     for shift in sums:

@@ -14,7 +14,7 @@ many axes it stands for. Every node knows its source span, which plays no part i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -206,14 +206,14 @@ class Header(Node):
 
 @dataclass(frozen=True)
 class Loops(Node):
-    """A whole program. `known` are names a caller may pass although nothing uses them; they are ignored."""
+    """A whole program. `known` are names a caller may pass although nothing uses them, tensors with their rank."""
 
     body: tuple[Item, ...]
     sizes: tuple[SizeDeclaration, ...] = ()
     statics: tuple[StaticDeclaration, ...] = ()
     returns: tuple[str, ...] | None = None
     header: Header | None = None
-    known: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    known: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def statements(self) -> tuple[Statement, ...]:

@@ -311,20 +311,24 @@ def _disagreements(loops: ir.Loops, sizes: Sizes, given: Mapping[str, int]) -> I
     """Bare uses whose axis is not as long as the index: on inputs, and on tensors written with another bare index."""
     inputs = set(loops.inputs)
     written = bare_written(loops)
-    anchors: dict[str, BareUse] = {}
+    strict = [
+        use for use in bare_uses(loops)
+        if (use.tensor in inputs or (use.tensor, use.axis) in written) and use.index != ir.BATCH
+        and use.axis < len(sizes.shapes.get(use.tensor, ()))
+    ]
+    anchors: dict[str, BareUse] = {}  # a use of each index that agrees with its size
+    for use in strict:
+        if sizes.shapes[use.tensor][use.axis] == sizes.index[use.index]:
+            anchors.setdefault(use.index, use)
     told: set[tuple[str, str, int]] = set()
-    for use in bare_uses(loops):
-        strict = use.tensor in inputs or (use.tensor, use.axis) in written
-        if not strict or use.index == ir.BATCH or use.axis >= len(sizes.shapes.get(use.tensor, ())):
-            continue
+    for use in strict:
         extent, size = sizes.shapes[use.tensor][use.axis], sizes.index[use.index]
-        anchor = anchors.setdefault(use.index, use)
+        anchor = anchors.get(use.index)
         key = (use.index, use.tensor, use.axis)
         if extent == size or key in told:
             continue
         told.add(key)
-        other = sizes.shapes[anchor.tensor][anchor.axis]
-        if anchor is not use and other == size:
+        if anchor is not None:
             first = f"{size} on {anchor.tensor} (axis {anchor.axis})"
             hint = f"one index is one range: give {anchor.tensor} and {use.tensor} the same size there, or use two indices"
         else:

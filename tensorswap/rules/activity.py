@@ -9,6 +9,7 @@ from ..language import ir
 from ..language.functions import RANDOM
 from ..language.hints import closest
 from .differentiate import contributions
+from .known import known_tensors
 
 
 def integer_uses(loops: ir.Loops) -> dict[str, ir.Access]:
@@ -63,7 +64,7 @@ def check_wrt(loops: ir.Loops, wrt: Sequence[str]) -> tuple[str, ...]:
         wrt = [wrt]
     integers = integer_uses(loops)
     for name in wrt:
-        if name not in loops.inputs:
+        if name not in loops.inputs and name not in known_tensors(loops):
             hint = closest(str(name), list(loops.inputs))
             raise ArgumentError(f"{name} is not an input", hint=hint or f"differentiate by some of {', '.join(loops.inputs)}")
         if name in integers:

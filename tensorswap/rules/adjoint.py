@@ -17,6 +17,7 @@ from .names import next_suffix
 from .order import complete_when_read
 from .reduce import Helpers
 from .shapes import Shapes
+from .known import NOTHING, still_known
 from .simplify import held_values, remove_dead, reuse, with_outputs
 from .solve import FreshIndices, gather_form
 
@@ -80,7 +81,7 @@ class Adjoint:
         """An input that nothing depends on has the derivative zero, said so."""
         for tensor in self.wrt:
             if self.name[tensor] not in written:
-                yield ir.Statement(ir.Access(self.name[tensor], self.shapes.whole(tensor, self.fresh)), "=", ZERO)
+                yield ir.Statement(ir.Access(self.name[tensor], self.shapes.whole(tensor, self.fresh)), "=", NOTHING)
 
     def backward(self, body: tuple[ir.Item, ...], blocks: tuple[ir.Block, ...]) -> Iterator[ir.Item]:
         """The items in reverse, blocks turned around."""
@@ -196,8 +197,8 @@ def derive(
     making.shapes.base |= making.helpers.like
     body = (*loops.body, *making.helpers.statements, *totals, *backward, *zeros)
     outputs = (*keep, *(making.name[x] for x in wrt))
-    seeds = {f"{y}.{making.suffix}" for y in of}
-    derived = ir.Loops(body=body, statics=loops.statics, known=loops.known | {*loops.inputs, *loops.indices} | seeds)
+    seeds = {f"{y}.{making.suffix}": loops.ranks[y] for y in of}
+    derived = ir.Loops(body=body, statics=loops.statics, known={**still_known(loops), **seeds})
     if loops.header:
         derived = replace(derived, header=_header(loops.header, making, keep))
     derived = remove_dead(derived, outputs)

@@ -18,6 +18,7 @@ class Helpers:
 
     loops: ir.Loops
     fresh: FreshIndices
+    after: bool = True  # they stand behind the whole program, so that all that it computes can be read
     statements: list[ir.Statement] = field(default_factory=list)
     like: dict[str, str] = field(default_factory=dict)  # helper -> the tensor whose shape it has
     _winners: dict[str, str] = field(default_factory=dict)
@@ -45,7 +46,7 @@ class Helpers:
     def _winner_name(self, tensor: str, group: list[ir.Statement]) -> str:
         if tensor not in self._winners:
             operator = "argmax=" if group[0].operator == "max=" else "argmin="
-            held = self._held_winner(group, operator)
+            held = self._held_winner(group, operator) if self.after else None
             self._winners[tensor] = held or helper(self.loops, tensor, "arg", self.fresh.taken)
             if not held:
                 name = self._winners[tensor]
@@ -73,7 +74,8 @@ class Helpers:
             name = helper(self.loops, statement.target.tensor, "others", self.fresh.taken)
             access = ir.Access(name, tuple(ir.Index(i) for i in statement.indices))
             self._others[id(statement)] = access
-            self.statements += [self._other_factors(access, statement, factor) for factor in group]
+            factors = [f for f in group if f is not statement or candidates(statement)]
+            self.statements += [self._other_factors(access, statement, factor) for factor in factors]
         return self._others[id(statement)]
 
     def _other_factors(self, access: ir.Access, statement: ir.Statement, factor: ir.Statement) -> ir.Statement:

@@ -9,6 +9,7 @@ from functools import cached_property
 from ..language import ir
 from ..language.ir import Expr
 from ..language.sizes import SizeRules, bare_written, infer
+from .known import known_tensors
 from .solve import FreshIndices
 
 
@@ -30,7 +31,7 @@ class Shapes:
 
     @cached_property
     def _inputs(self) -> frozenset[str]:
-        return frozenset(self.forward.inputs)
+        return frozenset((*self.forward.inputs, *known_tensors(self.forward)))
 
     def exact(self, tensor: str, axis: int, index: str) -> bool:
         """Whether the axis is exactly as long as the index, by the forward program's own rules."""
@@ -56,7 +57,7 @@ class Shapes:
     def whole(self, tensor: str, fresh: FreshIndices) -> tuple[Expr, ...]:
         """Indices that run over all of a forward tensor, its own where they do, new ones elsewhere."""
         found: list[Expr] = []
-        for axis in range(self.forward.ranks.get(tensor, 0)):
+        for axis in range(self.forward.ranks.get(tensor, self.forward.known.get(tensor, 0))):
             own = [i for i in self.forward.indices
                    if ir.Index(i) not in found and i in self._bare.get((tensor, axis), ())
                    and (i == ir.BATCH or self.exact(tensor, axis, i))]

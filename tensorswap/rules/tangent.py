@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import DerivativeError
 from ..language import ir
-from ..language.build import ZERO, conjunction, conjuncts, multiply, product
+from ..language.build import conjunction, conjuncts, multiply, product
 from ..language.render import access as show_access
 from .activity import check_wrt, depends_smoothly, integer_uses, refuse_updates
 from .differentiate import tangent as expression_tangent
@@ -16,6 +16,7 @@ from .names import next_suffix
 from .order import complete_when_read
 from .reduce import Helpers
 from .shapes import Shapes
+from .known import NOTHING, still_known
 from .simplify import held_values, remove_dead, reuse, with_outputs
 from .solve import FreshIndices
 
@@ -104,7 +105,7 @@ def tangent(loops: ir.Loops, wrt: Sequence[str], only: Sequence[str] | None = No
     refuse_updates(loops, reached)
     dots = {name: f"{name}.{suffix}" for name in reached}
     fresh = FreshIndices(set(loops.names))
-    making = Tangent(loops, dots, fresh, Helpers(loops, fresh), Shapes(loops, fresh=fresh.declared))
+    making = Tangent(loops, dots, fresh, Helpers(loops, fresh, after=False), Shapes(loops, fresh=fresh.declared))
     making.shapes.base |= {dot: name for name, dot in dots.items()}
     body = tuple(making.items(loops.body, ()))
     making.shapes.base |= making.helpers.like
@@ -114,8 +115,9 @@ def tangent(loops: ir.Loops, wrt: Sequence[str], only: Sequence[str] | None = No
         if name not in dots:  # independent of wrt: the derivative is zero, said so
             dots[name] = f"{name}.{suffix}"
             making.shapes.base[dots[name]] = name
-            body = (*body, ir.Statement(ir.Access(dots[name], making.shapes.whole(name, fresh)), "=", ZERO))
-    known = loops.known | {*loops.inputs, *loops.indices, *(dots[name] for name in wrt)}
+            body = (*body, ir.Statement(ir.Access(dots[name], making.shapes.whole(name, fresh)), "=", NOTHING))
+    ranks = {**loops.known, **loops.ranks}
+    known = {**still_known(loops), **{dots[name]: ranks.get(name, 0) for name in wrt}}
     derived = ir.Loops(body=body, statics=loops.statics, known=known)
     if loops.header:
         derived = replace(derived, header=_header(loops.header, making, wrt, outputs))

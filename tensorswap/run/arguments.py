@@ -67,7 +67,8 @@ def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
     rules: SizeRules = infer(loops, frozenset(given))
     sizes = resolve(loops, rules, {n: a.shape for n, a in arrays.items()}, statics, given)
     _check_extent(loops, sizes)
-    floats = [a.dtype for n, a in arrays.items() if np.issubdtype(a.dtype, np.floating) and n not in weak]
+    ignored = {n: as_array(n, v) for n, v in arguments.items() if n not in arrays and loops.known.get(n, -1) >= 0}
+    floats = [a.dtype for n, a in (*arrays.items(), *ignored.items()) if np.issubdtype(a.dtype, np.floating) and n not in weak]
     dtype = np.result_type(*floats) if floats else np.dtype(np.float64)
     return Bound(loops, arrays, weak, sizes, dtype)
 
@@ -118,6 +119,8 @@ def as_array(name: str, value: Any) -> Array:
     """Anything array-like, as a numpy array of a type that programs compute with."""
     if value is None:
         raise DtypeError(f"{name} is None", hint="pass an array or a number")
+    if np.ma.is_masked(value):
+        raise DtypeError(f"{name} hides elements behind a mask", hint=f"give them values: {name}.filled(0)")
     try:
         if not isinstance(value, np.ndarray) and hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
             array = np.from_dlpack(value)
