@@ -314,7 +314,8 @@ def test_extremes() -> None:
     assert not all(outcomes)
 
 
-@pytest.mark.parametrize("value", [None, 1, 1.5, b"Y = 1", ["Y = 1"], object(), SNIPPETS, type], ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize(
+    "value", [None, 1, 1.5, b"Y = 1", ["Y = 1"], object(), SNIPPETS, type], ids=lambda v: type(v).__name__)
 def test_what_is_no_text(value: Any) -> None:
     with pytest.raises(ts.SwapError, match="a program is a text"):
         ts.program(value)

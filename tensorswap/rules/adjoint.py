@@ -18,6 +18,7 @@ from .order import complete_when_read
 from .reduce import Helpers
 from .shapes import Shapes
 from .known import NOTHING, still_known
+from .share import share
 from .simplify import held_values, remove_dead, reuse, with_outputs
 from .solve import FreshIndices, gather_form
 
@@ -202,6 +203,7 @@ def derive(
     if loops.header:
         derived = replace(derived, header=_header(loops.header, making, keep))
     derived = remove_dead(derived, outputs)
+    derived = share(derived, first=sum(item in loops.body for item in derived.body))
     derived = making.shapes.declare(derived)
     return with_outputs(derived, outputs), making.notes
 
