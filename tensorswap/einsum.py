@@ -17,6 +17,9 @@ BATCH_LABEL = "b"  # ellipsis axes are named b0, b1, ...: labels are single lett
 
 def einsum(subscripts: str, *operands: Any) -> Any:
     """numpy's einsum: repeated labels, implicit output, ellipsis with broadcasting."""
+    if not isinstance(subscripts, str):
+        raise ArgumentError(f"the subscripts are a text, not {type(subscripts).__name__}",
+                            hint='einsum("ij,jk->ik", A, B)')
     arrays = [as_array(f"operand {k}", operand) for k, operand in enumerate(operands)]
     built = einsum_program(subscripts, tuple(a.shape for a in arrays))
     return built({f"A{k}": array for k, array in enumerate(arrays)})
@@ -42,8 +45,6 @@ def einsum_program(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> Progra
 
 
 def _split(subscripts: str, count: int) -> tuple[list[str], str | None]:
-    if not isinstance(subscripts, str):
-        raise ArgumentError(f"the subscripts are a text, not {type(subscripts).__name__}", hint='einsum("ij,jk->ik", A, B)')
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
     terms = left.split(",")
@@ -122,5 +123,3 @@ def _check_output(subscripts: str, output: str, terms: Sequence[str]) -> None:
     if unknown:
         raise ArgumentError(f"label {unknown} of the output stands in no term of {subscripts[:200]!r}",
                             hint=f"the labels are {', '.join(sorted(known))}")
-    if any("..." in t for t in terms) and "..." not in output and output:
-        pass  # numpy sums over ellipsis axes that the output does not name

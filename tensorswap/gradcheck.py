@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import ArgumentError, GradientMismatch
+from .errors import ArgumentError, DtypeError, GradientMismatch
 from .language import ir
-from .program import Program
-from .rules.activity import default_wrt, integer_uses
+from .program import Program, merged
+from .rules.activity import default_wrt, integer_uses, names_of
 from .run.arguments import as_array
 
 Array = NDArray[Any]
@@ -40,11 +40,18 @@ def gradcheck(
     At most `entries` entries of each input are perturbed, chosen by `seed`. A point on a kink of abs, max or a
     conditional has no derivative: central differences disagree there, and so does this check.
     """
-    values = {**(mapping or {}), **arrays}
-    names = [n for n in default_wrt(program.loops) if n in values] if wrt is None else list(wrt)
+    if not isinstance(program, Program):
+        raise ArgumentError(f"gradcheck takes a program, not {type(program).__name__}",
+                            hint="gradcheck(ts.program(text), X=x)")
+    values = merged(mapping, arrays)
+    names = [n for n in default_wrt(program.loops) if n in values] if wrt is None else names_of("wrt", wrt)
     if not names:
         raise ArgumentError("no input has a derivative here", hint="gradcheck needs a floating-point input")
     values = {k: _double(k, v) if k in program.inputs else v for k, v in values.items()}
+    for name in names:
+        if name in values and not np.issubdtype(values[name].dtype, np.floating):
+            raise DtypeError(f"{name} holds {values[name].dtype}, which has no derivative",
+                             hint=f"pass floating-point numbers, or leave {name} out of wrt")
     of = [name for name in program.outputs if name not in integer_uses(program.loops)]
     generator = np.random.default_rng(seed)
     result = _outputs(program, program.run_reference(values))
@@ -93,7 +100,7 @@ def _derived(names: Sequence[str], tensor: str) -> str:
 
 
 def _seeds(loops: ir.Loops, tensors: Sequence[str], values: Mapping[str, Array]) -> dict[str, Array]:
-    given = {n for n in loops.inputs}
+    given = {*loops.inputs, *loops.known}
     found = {}
     for tensor in tensors:
         names = [n for n in given if n.rpartition(".")[0] == tensor]

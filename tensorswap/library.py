@@ -37,10 +37,6 @@ def definitions() -> dict[str, ir.Loops]:
     return {name: loops for path in _files() for name, loops in _read(path).definitions.items()}
 
 
-def find(name: str) -> ir.Loops | None:
-    return definitions().get(name)
-
-
 def source_of(path_or_name: str | Path) -> tuple[Source, str]:
     """The parsed file and the definition asked for: an op of the library, or that of a `.loop` file."""
     text = str(path_or_name)
@@ -53,7 +49,7 @@ def source_of(path_or_name: str | Path) -> tuple[Source, str]:
     path = Path(path_or_name)
     try:
         source = parse(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # a path with a NUL byte, a file that is no text
         raise ArgumentError(f"{text[:200]} cannot be read: {error}", hint="give the path of a .loop file") from error
     if not source.definitions:
         return source, ""

@@ -17,7 +17,7 @@ from .interpret.reference import Tensor, check_accesses, run
 from .language import ir, render
 from .language.check import check
 from .language.parse import Source, parse
-from .rules.activity import default_wrt
+from .rules.activity import default_wrt, names_of
 from .rules.adjoint import derive
 from .rules.batch import batch
 from .rules.inline import inline
@@ -79,7 +79,7 @@ class Program:
 
     def run_reference(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
         """The same call through the plain interpreter."""
-        arguments = _merged(mapping, arrays)
+        arguments = merged(mapping, arrays)
         if self._origin is not None:
             self._origin._check_run(arguments)
         bound = bind(self._loops, arguments)
@@ -103,6 +103,9 @@ class Program:
         return Program(self._gradient(of, wrt), self)
 
     def _gradient(self, of: str, wrt: Sequence[str] | None) -> ir.Loops:
+        of, *more = names_of("of", of) or [""]
+        if more:
+            raise ArgumentError("grad is for one scalar", hint="use p.adjoint for several outputs")
         rank = self._loops.ranks.get(of)
         if of in self._loops.written and rank != 0:
             raise ArgumentError(f"{of} has {rank} axes; grad is for a scalar",
@@ -116,13 +119,12 @@ class Program:
 
     def hessian_vector(self, of: str = "loss", wrt: Sequence[str] | None = None) -> Program:
         """The tangent of the gradient: takes `X.dot`, gives `X.grad.dot`."""
-        wrt = default_wrt(self._loops) if wrt is None else [wrt] if isinstance(wrt, str) else wrt
+        wrt = default_wrt(self._loops) if wrt is None else wrt
         gradient = self._gradient(of, wrt)
-        return Program(tangent(gradient, wrt, only=[name for name in gradient.outputs if name != of]), self)
+        return Program(tangent(gradient, wrt, only=[name for name in gradient.outputs if name not in self._loops.written]), self)
 
     def batch(self, index: str, over: Sequence[str]) -> Program:
         """The program with `index` in front of the tensors named, and of all that depends on them."""
-        over = [over] if isinstance(over, str) else over
         _check_name(index)
         return Program(batch(self._loops, index, over))
 
@@ -131,7 +133,7 @@ class Program:
         return explain(self._loops)
 
 
-def _merged(mapping: Mapping[str, Any] | None, arrays: Mapping[str, Any]) -> dict[str, Any]:
+def merged(mapping: Mapping[str, Any] | None, arrays: Mapping[str, Any]) -> dict[str, Any]:
     if mapping is not None and not isinstance(mapping, Mapping):
         raise ArgumentError(f"a call takes a mapping of names to arrays, not {type(mapping).__name__}",
                             hint='p(X=x) or p({"X": x})')
@@ -156,15 +158,15 @@ def program(text: str, outputs: Sequence[str] | None = None) -> Program:
         if not source.definitions:
             raise ProgramError("the text holds no statement", hint="write `Y[i] = X[i]`")
         return _of_definition(source, list(source.definitions)[-1], outputs)
-    loops = inline(source.main, source.definitions, library.find)
+    loops = inline(source.main, source.definitions, library.definitions)
     names = loops.returns if outputs is None else _output_names(outputs)
     return Program(loops if names is None else _with_named_outputs(loops, names))
 
 
 def _output_names(outputs: Sequence[str]) -> tuple[str, ...]:
-    names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
-    if not names or not all(isinstance(name, str) for name in names):
-        raise ArgumentError("outputs is a list of names", hint='outputs=["Y"]')
+    names = names_of("outputs", outputs)
+    if not names:
+        raise ArgumentError("outputs names nothing", hint='outputs=["Y"]')
     return tuple(dict.fromkeys(names))
 
 
@@ -173,7 +175,7 @@ def _with_named_outputs(loops: ir.Loops, names: tuple[str, ...]) -> ir.Loops:
 
 
 def _of_definition(source: Source, name: str, outputs: Sequence[str] | None = None) -> Program:
-    loops = inline(source.definitions[name], source.definitions, library.find, (name,))
+    loops = inline(source.definitions[name], source.definitions, library.definitions, (name,))
     if outputs is not None:
         assert loops.header is not None
         chosen = {o.tensor: o for o in loops.header.outputs}
@@ -191,7 +193,7 @@ def load(path_or_name: str | Path) -> Program:
     if not name:
         if source.main is None:
             raise ProgramError(f"{path_or_name} holds no definition")
-        return Program(inline(source.main, source.definitions, library.find))
+        return Program(inline(source.main, source.definitions, library.definitions))
     return _of_definition(source, name)
 
 

@@ -26,6 +26,7 @@ from ..language.sizes import Sizes
 from .functions import FUNCTIONS, KEEP_INTEGERS, RANDOM
 
 GRID_POINTS = 2**27
+HUGE = 2**40  # no axis is so long, and index arithmetic beyond it might wrap around
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -106,6 +107,10 @@ def _argument_offsets(loops: ir.Loops, sizes: Sizes) -> dict[int, int]:
 
 
 IDENTITY = {"=": 0, "+=": 0, "-=": 0, "*=": 1, "max=": -math.inf, "min=": math.inf, "argmax=": -1, "argmin=": -1}
+OPERATIONS: dict[str, Any] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "**": np.power, "//": np.floor_divide, "%": np.mod,
+    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
+}  # fmt: skip
 UFUNC = {"+=": np.add, "-=": np.subtract, "*=": np.multiply, "max=": np.maximum, "min=": np.minimum}
 
 
@@ -305,8 +310,36 @@ class Grid:
         array = self.evaluate(node, mask).array
         if not np.issubdtype(array.dtype, np.integer):
             raise DtypeError(f"an index must be an integer, not {array.dtype}", node.span,
-                             "pass an integer array: X.astype(np.int64)")
+                             "an index is an integer: pass an integer array, or compute one with // or argmax=")
+        if self.is_huge(node, mask):
+            exact = self.exact(node, mask)
+            limits = np.iinfo(np.int64)
+            return np.clip(exact, limits.min, limits.max).astype(np.int64)
         return array.astype(np.int64)
+
+    def is_huge(self, node: ir.Expr, mask: Mask) -> bool:
+        """Whether an index expression holds numbers so large that arithmetic with them might wrap around."""
+        for part in ir.walk(node):
+            if isinstance(part, ir.Access):
+                value = self.read(part, mask).array
+                if ((value > HUGE) | (value < -HUGE)).any():
+                    return True
+            elif is_constant(part) and abs(self.sizes.value(part)) > HUGE:
+                return True
+        return False
+
+    def exact(self, node: ir.Expr, mask: Mask) -> Array:
+        """An index expression in Python's own integers, which never wrap around."""
+        if is_constant(node):
+            return np.full((1,) * len(self.shape), self.sizes.value(node), object)
+        match node:
+            case ir.Unary(operand=operand):
+                return -self.exact(operand, mask)
+            case ir.Binary(operator=operator, left=left, right=right):
+                return OPERATIONS[operator](self.exact(left, mask), self.exact(right, mask))
+            case ir.Call(function=function, arguments=arguments):
+                return FUNCTIONS[function](*(self.exact(a, mask) for a in arguments))
+        return self.evaluate(node, mask).array.astype(object)
 
     def places(self, access: ir.Access, mask: Mask) -> list[Array]:
         """The position on each axis, broadcast to the grid; out of bounds is an error where the mask holds."""
@@ -425,21 +458,14 @@ def binary(operator: str, left: Value, right: Value) -> Value:
     if operator == "/" or (operator == "**" and negative):
         kind = _floating(kind)
     a, b = left.array.astype(kind.dtype), right.array.astype(kind.dtype)
-    operations: dict[str, Any] = {
-        "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "**": np.power, "//": np.floor_divide,
-        "%": np.mod,
-    }
-    return Value(operations[operator](a, b), kind.weak)
+    return Value(OPERATIONS[operator](a, b), kind.weak)
 
 
 def compare(operator: str, left: Value, right: Value) -> Value:
     left, right = _number(left), _number(right)
     dtype = promote(left, right).dtype
     a, b = left.array.astype(dtype), right.array.astype(dtype)
-    operations: dict[str, Any] = {
-        "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
-    }
-    return Value(operations[operator](a, b))
+    return Value(OPERATIONS[operator](a, b))
 
 
 def call(function: str, arguments: list[Value]) -> Value:

@@ -284,8 +284,8 @@ class Loops(Node):
     @cached_property
     def default_outputs(self) -> tuple[str, ...]:
         """Names written and never read by another statement, and updated inputs."""
-        own = {n for n in self.written if all(s.target.tensor == n for s in self.statements if n in tensors_read(s))}
-        return tuple(n for n in self.written if n not in self.read or n in self.updated or n in own)
+        read_elsewhere = {a.tensor for s in self.statements for a in s.reads if a.tensor != s.target.tensor}
+        return tuple(n for n in self.written if n not in read_elsewhere or n in self.updated)
 
     @cached_property
     def static_names(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..errors import LimitError
 
 TEXT_LENGTH = 1_000_000
+LINE_LENGTH = 20_000
 NESTING = 64  # brackets within brackets
 EXPRESSION_DEPTH = 150  # levels of one expression, `a + a + ...` included
 STATEMENTS = 20_000
@@ -16,6 +17,10 @@ def check_text(text: str) -> None:
     """Refuses a text that is too long or nests its brackets too deeply."""
     if len(text) > TEXT_LENGTH:
         raise LimitError(f"the text has {len(text):,} characters; at most {TEXT_LENGTH:,} are read")
+    longest = max(map(len, text.split("\n")))
+    if longest > LINE_LENGTH:
+        raise LimitError(f"a line has {longest:,} characters; at most {LINE_LENGTH:,} are read",
+                         hint="split the expression into several statements")
     nesting = deepest = 0
     for character in text:
         if character in "([":

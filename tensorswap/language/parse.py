@@ -396,6 +396,8 @@ def _kinds(loops: ir.Loops) -> tuple[frozenset[str], tuple[ir.StaticDeclaration,
                 indices.add(node.index)
             elif isinstance(node, ir.Access) and not node.indices and not loops.header:
                 implied.setdefault(node.tensor, ir.StaticDeclaration(node.tensor))
+    for name in _certain_indices(loops, indices):
+        implied.pop(name, None)  # an index has no place in a size: the checker says so
     statics = declared | implied.keys()
     for access in loops.header_accesses:
         indices |= {n.name for e in access.indices for n in ir.walk(e) if isinstance(n, ir.Index)}
@@ -411,6 +413,18 @@ def _kinds(loops: ir.Loops) -> tuple[frozenset[str], tuple[ir.StaticDeclaration,
                         indices.add(node.index)
     extra = tuple(d for name, d in implied.items() if name not in declared)
     return frozenset(indices - statics), extra
+
+
+def _certain_indices(loops: ir.Loops, sized: set[str]) -> set[str]:
+    """Names that can only be indices: they stand alone in a bracket, head a block, or have a size."""
+    found = set(sized)
+    for item in _flat(loops.body):
+        if isinstance(item, ir.Block):
+            found.add(item.index)
+        else:
+            accesses = [n for root in _roots(item) for n in ir.walk(root) if isinstance(n, ir.Access)]
+            found |= {e.name for a in accesses for e in a.indices if isinstance(e, ir.Index)}
+    return found
 
 
 def _flat(body: tuple[ir.Item, ...]) -> list[ir.Item]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..errors import ArgumentError, DerivativeError
 from ..language import ir
@@ -59,9 +59,19 @@ def default_wrt(loops: ir.Loops) -> tuple[str, ...]:
     return tuple(name for name in loops.inputs if name in smooth)
 
 
-def check_wrt(loops: ir.Loops, wrt: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(wrt, str):
-        wrt = [wrt]
+def names_of(what: str, value: object) -> list[str]:
+    """A list of names that a caller gave, or one name alone."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Iterable) and not isinstance(value, Mapping | bytes):
+        names = list(value)
+        if all(isinstance(name, str) for name in names):
+            return names
+    raise ArgumentError(f"{what} is a list of names, not {str(value)[:80]}", hint=f'write {what}=["X"]')
+
+
+def check_wrt(loops: ir.Loops, given: Sequence[str]) -> tuple[str, ...]:
+    wrt = names_of("wrt", given)
     integers = integer_uses(loops)
     for name in wrt:
         if name not in loops.inputs and name not in known_tensors(loops):
@@ -76,11 +86,10 @@ def check_wrt(loops: ir.Loops, wrt: Sequence[str]) -> tuple[str, ...]:
 
 
 def check_of(loops: ir.Loops, of: Sequence[str] | None) -> tuple[str, ...]:
-    if isinstance(of, str):
-        of = [of]
     if of is None:
         integers = integer_uses(loops)
         of = [name for name in loops.outputs if name not in integers]
+    of = names_of("of", of)
     for name in of:
         if name not in loops.written:
             hint = closest(str(name), list(loops.written))

@@ -9,10 +9,12 @@ from ..errors import ArgumentError, ProgramError, ShapeError
 from ..language import ir
 from ..language.build import product
 from ..language.ir import Expr
+from .activity import names_of
 
 
 def batch(loops: ir.Loops, index: str, over: Sequence[str]) -> ir.Loops:
     """Puts `index` in front of the tensors named, and of all that depends on them."""
+    over = names_of("over", over)
     unknown = [name for name in over if name not in loops.inputs]
     if unknown:
         raise ArgumentError(f"{unknown[0]} is not an input", hint=f"batch over some of {', '.join(loops.inputs)}")

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..errors import LimitError, ProgramError
 from ..language import ir, limits
 from ..language.affine import is_constant
+from ..language.hints import unknown_call
 from ..language.ir import Expr
 from ..language.render import access as show_access
 from ..language.sizes import bare_uses, bare_written
 from .batch import expand_batch
 
-Lookup = Callable[[str], ir.Loops | None]
+Library = Callable[[], Mapping[str, ir.Loops]]  # read only when a call asks for it
 
 
-def inline(loops: ir.Loops, definitions: Mapping[str, ir.Loops], library: Lookup, active: tuple[str, ...] = ()) -> ir.Loops:
-    """The program with every call replaced by the statements of its definition."""
+def inline(
+    loops: ir.Loops, definitions: Mapping[str, ir.Loops], library: Library, active: tuple[str, ...] = (),
+    done: dict[str, ir.Loops] | None = None,
+) -> ir.Loops:
+    """The program with every call replaced by the statements of its definition; `done` holds those already inlined."""
     if not any(isinstance(item, ir.CallStatement) for item in _flat(loops.body)):
         return loops
-    work = _Inliner(loops, definitions, library, active)
+    work = _Inliner(loops, definitions, library, active, {} if done is None else done)
     body = work.items(loops.body, ())
     return replace(loops, body=body, sizes=(*loops.sizes, *work.sizes))
 
@@ -31,11 +35,14 @@ def _flat(body: tuple[ir.Item, ...]) -> list[ir.Item]:
 
 class _Inliner:
     def __init__(
-        self, caller: ir.Loops, definitions: Mapping[str, ir.Loops], library: Lookup, active: tuple[str, ...]
+        self, caller: ir.Loops, definitions: Mapping[str, ir.Loops], library: Library, active: tuple[str, ...],
+        done: dict[str, ir.Loops],
     ) -> None:
         self.definitions = definitions
         self.library = library
         self.active = active
+        self.done = done
+        self.used: dict[str, int] = {}
         self.sizes: list[ir.SizeDeclaration] = []
         self.taken = set(caller.names) | _names_in_calls(caller)
         self.ranks = {name: rank for name, rank in caller.ranks.items() if not _is_batched(caller, name)}
@@ -62,13 +69,16 @@ class _Inliner:
         if name in self.active:
             raise ProgramError(f"{name} calls itself", call.span, "a definition is inlined, so it cannot be recursive: "
                                "use a `for` block")
-        found = self.definitions.get(name) or self.library(name)
+        if name in self.done:
+            return self.done[name]
+        found = self.definitions.get(name) or self.library().get(name)
         if found is None:
             raise ProgramError(f"`{name}` is neither a function nor a definition", call.span,
-                               f"define it, `def {name}(X[i]) -> Y[i]:`, or see ts.ops() for the standard library")
+                               unknown_call(name, [*self.definitions, *self.library()]))
         if len(self.active) >= 32:
             raise LimitError("calls nest more than 32 deep", call.span)
-        return inline(found, self.definitions, self.library, (*self.active, name))
+        self.done[name] = inline(found, self.definitions, self.library, (*self.active, name), self.done)
+        return self.done[name]
 
     def call(self, call: ir.CallStatement, blocks: tuple[str, ...]) -> tuple[ir.Item, ...]:
         callee = self.definition(call)
@@ -131,7 +141,11 @@ class _Inliner:
         return {name: names.get(name) or self.fresh(name) for name in callee.indices}
 
     def fresh(self, name: str) -> str:
-        new = ir.fresh(name, self.taken)
+        """The name, or the next number behind it that is free."""
+        new = name
+        while new in self.taken:
+            self.used[name] = self.used.get(name, 0) + 1
+            new = f"{name}{self.used[name]}"
         self.taken.add(new)
         return new
 
@@ -169,7 +183,8 @@ def _match(call: ir.CallStatement, header: ir.Header) -> dict[str, Expr]:
     """Parameter -> what the call passes for it."""
     names = [p.name for p in header.arguments]
     if len(call.arguments) > len(names):
-        raise ProgramError(f"{header.name} takes {len(names)} arguments, not {len(call.arguments)}", call.span,
+        count = f"{len(names)} argument{'' if len(names) == 1 else 's'}"
+        raise ProgramError(f"{header.name} takes {count}, not {len(call.arguments)}", call.span,
                            f"its arguments are {', '.join(names)}")
     values: dict[str, Expr] = dict(zip(names, call.arguments, strict=False))
     for name, value in call.keywords:
