@@ -18,8 +18,9 @@ BATCH_LABEL = "b"  # ellipsis axes are named b0, b1, ...: labels are single lett
 def einsum(subscripts: str, *operands: Any) -> Any:
     """numpy's einsum: repeated labels, implicit output, ellipsis with broadcasting."""
     if not isinstance(subscripts, str):
-        raise ArgumentError(f"the subscripts are a text, not {type(subscripts).__name__}",
-                            hint='einsum("ij,jk->ik", A, B)')
+        raise ArgumentError(
+            f"the subscripts are a text, not {type(subscripts).__name__}", hint='einsum("ij,jk->ik", A, B)'
+        )
     arrays = [as_array(f"operand {k}", operand) for k, operand in enumerate(operands)]
     built = einsum_program(subscripts, tuple(a.shape for a in arrays))
     return built({f"A{k}": array for k, array in enumerate(arrays)})
@@ -38,7 +39,10 @@ def einsum_program(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> Progra
     if output is None:
         letters = "".join(terms).replace("...", "")
         output = ("..." if batch or any("..." in t for t in terms) else "") + "".join(
-            sorted(c for c in set(letters) if letters.count(c) == 1))
+            sorted(c for c in set(letters) if letters.count(c) == 1)
+        )
+    if batch and "..." not in output:
+        raise ArgumentError(f"the output of {subscripts[:200]!r} lacks `...`", hint=f"write `->...{output}`")
     _check_output(subscripts, output, terms)
     target = _access("result", output, batch, batch, (), full)
     return program(f"{target} += {' * '.join(factors)}")
@@ -52,11 +56,15 @@ def _split(subscripts: str, count: int) -> tuple[list[str], str | None]:
         bare = term.replace("...", "", 1)
         bad = next((c for c in bare if not (c.isascii() and c.isalpha())), None)
         if bad is not None:
-            raise ArgumentError(f"{bad!r} is not an index label in {subscripts[:200]!r}",
-                                hint="labels are letters; `...` stands once in a term, `->` once before the output")
+            raise ArgumentError(
+                f"{bad!r} is not an index label in {subscripts[:200]!r}",
+                hint="labels are letters; `...` stands once in a term, `->` once before the output",
+            )
     if len(terms) != count:
-        raise ArgumentError(f"{subscripts[:200]!r} names {len(terms)} operands, but {count} are given",
-                            hint="one term for each operand, with commas between them")
+        raise ArgumentError(
+            f"{subscripts[:200]!r} names {len(terms)} operands, but {count} are given",
+            hint="one term for each operand, with commas between them",
+        )
     return terms, right if arrow else None
 
 
@@ -65,8 +73,10 @@ def _ellipsis_rank(k: int, term: str, shape: tuple[int, ...]) -> int | None:
     letters = len(term.replace("...", ""))
     if "..." not in term:
         if letters != len(shape):
-            raise ShapeError(f"operand {k} has {len(shape)} axes, but its term {term!r} names {letters}",
-                             hint=f"pass an array with {letters} axes")
+            raise ShapeError(
+                f"operand {k} has {len(shape)} axes, but its term {term!r} names {letters}",
+                hint=f"pass an array with {letters} axes",
+            )
         return None
     if letters > len(shape):
         raise ShapeError(f"operand {k} has {len(shape)} axes, fewer than its term {term!r} names")
@@ -85,13 +95,13 @@ def _batch_extents(
     try:
         return list(np.broadcast_shapes((1,) * batch if not found else (), *found))
     except ValueError:
-        raise ShapeError(f"the ellipsis axes {' and '.join(map(str, found))} do not broadcast",
-                         hint="axes under `...` are equal or 1") from None
+        raise ShapeError(
+            f"the ellipsis axes {' and '.join(map(str, found))} do not broadcast",
+            hint="axes under `...` are equal or 1",
+        ) from None
 
 
-def _access(
-    name: str, term: str, batch: int, count: int | None, shape: tuple[int, ...], full: Sequence[int]
-) -> str:
+def _access(name: str, term: str, batch: int, count: int | None, shape: tuple[int, ...], full: Sequence[int]) -> str:
     places = []
     position = 0
     for piece in _pieces(term):
@@ -117,9 +127,13 @@ def _check_output(subscripts: str, output: str, terms: Sequence[str]) -> None:
     known = set("".join(terms).replace("...", ""))
     double = next((c for c in letters if letters.count(c) > 1), None)
     if double:
-        raise ArgumentError(f"label {double} stands twice in the output of {subscripts[:200]!r}",
-                            hint="each output axis has a label of its own")
+        raise ArgumentError(
+            f"label {double} stands twice in the output of {subscripts[:200]!r}",
+            hint="each output axis has a label of its own",
+        )
     unknown = next((c for c in letters if c not in known), None)
     if unknown:
-        raise ArgumentError(f"label {unknown} of the output stands in no term of {subscripts[:200]!r}",
-                            hint=f"the labels are {', '.join(sorted(known))}")
+        raise ArgumentError(
+            f"label {unknown} of the output stands in no term of {subscripts[:200]!r}",
+            hint=f"the labels are {', '.join(sorted(known))}",
+        )

@@ -27,13 +27,23 @@ class Report:
     entries: int
 
     def __str__(self) -> str:
-        return (f"gradient right: {self.entries} entries, {self.difference_error:.1e} from central differences, "
-                f"<Jv,w> = <v,J'w> to {self.product_error:.1e}")
+        return (
+            f"gradient right: {self.entries} entries, {self.difference_error:.1e} from central differences, "
+            f"<Jv,w> = <v,J'w> to {self.product_error:.1e}"
+        )
 
 
 def gradcheck(
-    program: Program, mapping: Mapping[str, Any] | None = None, /, *, wrt: Sequence[str] | None = None, step: float = 1e-6,
-    tolerance: float = 1e-4, entries: int = 200, seed: int = 0, **arrays: Any,
+    program: Program,
+    mapping: Mapping[str, Any] | None = None,
+    /,
+    *,
+    wrt: Sequence[str] | None = None,
+    step: float = 1e-6,
+    tolerance: float = 1e-4,
+    entries: int = 200,
+    seed: int = 0,
+    **arrays: Any,
 ) -> Report:
     """Checks every derivative of a program at one point, in float64; raises GradientMismatch where one is wrong.
 
@@ -41,8 +51,9 @@ def gradcheck(
     conditional has no derivative: central differences disagree there, and so does this check.
     """
     if not isinstance(program, Program):
-        raise ArgumentError(f"gradcheck takes a program, not {type(program).__name__}",
-                            hint="gradcheck(ts.program(text), X=x)")
+        raise ArgumentError(
+            f"gradcheck takes a program, not {type(program).__name__}", hint="gradcheck(ts.program(text), X=x)"
+        )
     values = merged(mapping, arrays)
     names = [n for n in default_wrt(program.loops) if n in values] if wrt is None else names_of("wrt", wrt)
     if not names:
@@ -50,8 +61,10 @@ def gradcheck(
     values = {k: _double(k, v) if k in program.inputs else v for k, v in values.items()}
     for name in names:
         if name in values and not np.issubdtype(values[name].dtype, np.floating):
-            raise DtypeError(f"{name} holds {values[name].dtype}, which has no derivative",
-                             hint=f"pass floating-point numbers, or leave {name} out of wrt")
+            raise DtypeError(
+                f"{name} holds {values[name].dtype}, which has no derivative",
+                hint=f"pass floating-point numbers, or leave {name} out of wrt",
+            )
     of = [name for name in program.outputs if name not in integer_uses(program.loops)]
     generator = np.random.default_rng(seed)
     result = _outputs(program, program.run_reference(values))
@@ -78,7 +91,8 @@ def gradcheck(
                 place = f"{x}[{','.join(map(str, at))}]" if at else x
                 raise GradientMismatch(
                     f"the derivative by {place} is {actual:.8g}, central differences give {expected:.8g}",
-                    hint="a point on a kink (abs, max, a conditional) has no derivative: try another point")
+                    hint="a point on a kink (abs, max, a conditional) has no derivative: try another point",
+                )
     product = _product_error(program, values, names, of, weights, by_input, generator)
     if not product <= 1e-9:
         raise GradientMismatch(f"<Jv,w> and <v,J'w> differ by {product:.1e}: tangent and adjoint disagree")
@@ -116,8 +130,13 @@ def _perturbed(program: Program, values: Mapping[str, Any], name: str, at: Any, 
 
 
 def _product_error(
-    program: Program, values: Mapping[str, Any], names: Sequence[str], of: Sequence[str], weights: Mapping[str, Array],
-    gradient: Mapping[str, Array], generator: np.random.Generator,
+    program: Program,
+    values: Mapping[str, Any],
+    names: Sequence[str],
+    of: Sequence[str],
+    weights: Mapping[str, Array],
+    gradient: Mapping[str, Array],
+    generator: np.random.Generator,
 ) -> float:
     directions = {x: generator.standard_normal(values[x].shape) for x in names}
     tangent = program.tangent(wrt=names)

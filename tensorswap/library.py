@@ -44,7 +44,9 @@ def source_of(path_or_name: str | Path) -> tuple[Source, str]:
         for path in _files():
             if text in _read(path).definitions:
                 return _read(path), text
-        hint = closest(text, list(definitions())) or "see ts.ops() for the standard library, or give a .loop file's path"
+        hint = (
+            closest(text, list(definitions())) or "see ts.ops() for the standard library, or give a .loop file's path"
+        )
         raise ArgumentError(f"there is no op {text[:80]!r}", hint=hint)
     path = Path(path_or_name)
     try:

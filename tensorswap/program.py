@@ -108,8 +108,10 @@ class Program:
             raise ArgumentError("grad is for one scalar", hint="use p.adjoint for several outputs")
         rank = self._loops.ranks.get(of)
         if of in self._loops.written and rank != 0:
-            raise ArgumentError(f"{of} has {rank} axes; grad is for a scalar",
-                                hint=f'use p.adjoint(wrt=[...], of=["{of}"]), which takes {of}.grad')
+            raise ArgumentError(
+                f"{of} has {rank} axes; grad is for a scalar",
+                hint=f'use p.adjoint(wrt=[...], of=["{of}"]), which takes {of}.grad',
+            )
         wrt = default_wrt(self._loops) if wrt is None else wrt
         return derive(self._loops, wrt, [of], unit=True, keep=[of])[0]
 
@@ -121,7 +123,9 @@ class Program:
         """The tangent of the gradient: takes `X.dot`, gives `X.grad.dot`."""
         wrt = default_wrt(self._loops) if wrt is None else wrt
         gradient = self._gradient(of, wrt)
-        return Program(tangent(gradient, wrt, only=[name for name in gradient.outputs if name not in self._loops.written]), self)
+        return Program(
+            tangent(gradient, wrt, only=[name for name in gradient.outputs if name not in self._loops.written]), self
+        )
 
     def batch(self, index: str, over: Sequence[str]) -> Program:
         """The program with `index` in front of the tensors named, and of all that depends on them."""
@@ -135,8 +139,9 @@ class Program:
 
 def merged(mapping: Mapping[str, Any] | None, arrays: Mapping[str, Any]) -> dict[str, Any]:
     if mapping is not None and not isinstance(mapping, Mapping):
-        raise ArgumentError(f"a call takes a mapping of names to arrays, not {type(mapping).__name__}",
-                            hint='p(X=x) or p({"X": x})')
+        raise ArgumentError(
+            f"a call takes a mapping of names to arrays, not {type(mapping).__name__}", hint='p(X=x) or p({"X": x})'
+        )
     merged = dict(mapping or {})
     double = next((name for name in arrays if name in merged), None)
     if double:

@@ -1,7 +1,8 @@
-"""Random programs for property tests: a Hypothesis strategy that gives a text, its inputs and what to differentiate by."""
+"""Random programs for property tests: a Hypothesis strategy for a text, its inputs and what to differentiate by."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +41,7 @@ class Writer:
     """The program in the making."""
 
     draw: Callable[[Any], Any]
+    limit: int = 4  # how many different indices
     sizes: dict[str, int] = field(default_factory=dict)
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
     wrt: list[str] = field(default_factory=list)
@@ -60,15 +62,28 @@ class Writer:
         self.sizes.setdefault(name, self.integer(1, 4))
         return name
 
-    limit: int = 4
-
     # -- index expressions
 
     def place(self, shifted: bool = False) -> Place:
         i = self.index()
         n = self.sizes[i]
-        kind = self.choose("bare", "bare", "bare", "bare", "shift", "stride", "sum", "dilated", "reversed", "divided",
-                           "modulo", "gathered", "three", "clamped", "constant")
+        kind = self.choose(
+            "bare",
+            "bare",
+            "bare",
+            "bare",
+            "shift",
+            "stride",
+            "sum",
+            "dilated",
+            "reversed",
+            "divided",
+            "modulo",
+            "gathered",
+            "three",
+            "clamped",
+            "constant",
+        )
         if shifted and self.integer(0, 1):
             return Place(f"{i}-1", n - 2, (i,))
         if kind == "bare":
@@ -86,8 +101,11 @@ class Writer:
         if kind == "modulo":
             return Place(f"{i}%2", min(1, n - 1), (i,))
         if kind == "clamped":
-            return Place(f"min({i},1)", min(1, n - 1), (i,)) if self.integer(0, 1) else Place(
-                f"abs({i}-1)", max(1, n - 2), (i,))
+            return (
+                Place(f"min({i},1)", min(1, n - 1), (i,))
+                if self.integer(0, 1)
+                else Place(f"abs({i}-1)", max(1, n - 2), (i,))
+            )
         if kind == "constant":
             return Place("0", 0, ())
         if kind == "gathered":
@@ -146,19 +164,54 @@ class Writer:
         if len(atoms) > 1:
             cut = self.integer(1, len(atoms) - 1)
             left, right = self.expression(atoms[:cut], depth + 1), self.expression(atoms[cut:], depth + 1)
-            form = self.choose("{} * {}", "{} * {}", "{} * {}", "{} + {}", "{} - {}", "{} / (2 + {} ** 2)",
-                               "max({}, {})", "atan2({}, 2 + {} ** 2)", "({} if " + self.condition() + " else {})")
+            form = self.choose(
+                "{} * {}",
+                "{} * {}",
+                "{} * {}",
+                "{} + {}",
+                "{} - {}",
+                "{} / (2 + {} ** 2)",
+                "max({}, {})",
+                "atan2({}, 2 + {} ** 2)",
+                "({} if " + self.condition() + " else {})",
+            )
             return f"({form.format(left, right)})"
         atom = atoms[0]
-        form = self.choose("{}", "{}", "{}", "tanh({})", "sin({})", "exp(0.3 * {})", "-{}", "{} ** 2", "sigmoid({})",
-                           "abs({})", "relu({})", "gelu({})", "sqrt(1 + {} ** 2)", "0.5 * {}", "log(3 + {})",
-                           "({} if " + self.condition() + " else 0.7)", "softplus({})", "hypot({}, 1)")
+        form = self.choose(
+            "{}",
+            "{}",
+            "{}",
+            "tanh({})",
+            "sin({})",
+            "exp(0.3 * {})",
+            "-{}",
+            "{} ** 2",
+            "sigmoid({})",
+            "abs({})",
+            "relu({})",
+            "gelu({})",
+            "sqrt(1 + {} ** 2)",
+            "0.5 * {}",
+            "log(3 + {})",
+            "({} if " + self.condition() + " else 0.7)",
+            "softplus({})",
+            "hypot({}, 1)",
+        )
         return str(form.format(atom))
 
     def condition(self) -> str:
         i, j = self.index(), self.index()
-        return str(self.choose(f"{i} <= {j}", f"{i} > 0", f"({i}+{j}) % 2 == 0", f"{i} != {j}", f"not {i} == 1",
-                               f"{i} < 2 and {j} > 0", f"{i} > 1 or {j} < 1"))
+        return str(
+            self.choose(
+                f"{i} <= {j}",
+                f"{i} > 0",
+                f"({i}+{j}) % 2 == 0",
+                f"{i} != {j}",
+                f"not {i} == 1",
+                f"{i} < 2 and {j} > 0",
+                f"{i} > 1 or {j} < 1",
+            )
+        )
 
     # -- statements
 
@@ -197,11 +250,13 @@ class Writer:
             for i in order:
                 kind = self.choose("bare", "bare", "bare", "shift", "stride")
                 n = self.sizes[i]
-                places.append({
-                    "bare": Place(i, n - 1, (i,), bare=True),
-                    "shift": Place(f"{i}+1", n, (i,)),
-                    "stride": Place(f"2*{i}", 2 * n - 2, (i,)),
-                }[kind])
+                places.append(
+                    {
+                        "bare": Place(i, n - 1, (i,), bare=True),
+                        "shift": Place(f"{i}+1", n, (i,)),
+                        "stride": Place(f"2*{i}", 2 * n - 2, (i,)),
+                    }[kind]
+                )
             return places
         kept = order[: self.integer(0, len(order))]
         places = []
@@ -227,8 +282,6 @@ class Writer:
 
 
 def _names(text: str, name: str) -> bool:
-    import re
-
     return re.search(rf"(?<![A-Za-z0-9_.]){name}(?![A-Za-z0-9_])", text) is not None
 
 
@@ -275,16 +328,21 @@ def recurrences(draw: Callable[[Any], Any]) -> Case:
     elif kind == "maximum":
         body = f"{head}\n    H[t,i] {writer.choose('max=', 'min=')} W[i,k] * {carried} + X[t,k]"
     elif kind == "nested":
-        body = (f"{head}\n    for k:\n        H[t,k] = {function}(X[t,k] + c * {carried}"
-                " + (H[t,k-1] * W[k,k-1] if k > 0 else 0))")
+        body = (
+            f"{head}\n    for k:\n        H[t,k] = {function}(X[t,k] + c * {carried}"
+            " + (H[t,k-1] * W[k,k-1] if k > 0 else 0))"
+        )
     elif kind == "total":
-        body = (f"{head}\n    S[k] += X[t,k] * W[k,k]\n    H[t,k] = S[k] + c * {carried}\n"
-                "    loss += (H[t,k] - X[t,k]) ** 2")
+        body = (
+            f"{head}\n    S[k] += X[t,k] * W[k,k]\n    H[t,k] = S[k] + c * {carried}\n"
+            "    loss += (H[t,k] - X[t,k]) ** 2"
+        )
         returns = "return H, loss"
     else:
         body = (
-                f"Z[0,k] = {function}(H0[k])\nfor t:\n    Z[t+1,k] = Z[t,k] + c * {function}(X[t,k] * Z[t,k])\n"
-                "H[k,j] += Z[t+1,k] * V[k,j]")
+            f"Z[0,k] = {function}(H0[k])\nfor t:\n    Z[t+1,k] = Z[t,k] + c * {function}(X[t,k] * Z[t,k])\n"
+            "H[k,j] += Z[t+1,k] * V[k,j]"
+        )
     writer.wrt = ["X", "W", "H0", "V", "c"]
     return writer.case(body, returns)
 

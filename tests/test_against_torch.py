@@ -188,7 +188,8 @@ def _read(path: Path) -> dict[str, Oracle]:
 
 CASES = {
     name: oracle
-    for path in sorted((Path(__file__).parent / "oracles").glob("*.npz")) for name, oracle in _read(path).items()
+    for path in sorted((Path(__file__).parent / "oracles").glob("*.npz"))
+    for name, oracle in _read(path).items()
 }
 
 
@@ -264,8 +265,14 @@ def test_max_pool_cases_overlap_and_hold_no_ties() -> None:
 
 def test_a_wrong_gradient_is_noticed() -> None:
     oracle = CASES["linear.rank2"]
-    wrong = Oracle(oracle.op, oracle.option, oracle.input, oracle.output, oracle.seed,
-                   {**oracle.grad, "W": oracle.grad["W"] + 1e-8})
+    wrong = Oracle(
+        oracle.op,
+        oracle.option,
+        oracle.input,
+        oracle.output,
+        oracle.seed,
+        {**oracle.grad, "W": oracle.grad["W"] + 1e-8},
+    )
     check_case(_program("linear"), oracle)
     with pytest.raises(AssertionError, match=r"W\.grad"):
         check_case(_program("linear"), wrong)

@@ -41,18 +41,18 @@ class Case:
 
 CASES = {
     "product": Case("Y[i,j] += A[i,k] * B[k,j]", {"A": (2, 3), "B": (3, 4)}, "A0- A0+ B1- B1+"),
-    "batched_product": Case(
-        "Y[h,i,j] += A[h,i,k] * B[h,j,k]", {"A": (2, 3, 4), "B": (2, 5, 4)}, "A1- A1+ B1- B1+"),
+    "batched_product": Case("Y[h,i,j] += A[h,i,k] * B[h,j,k]", {"A": (2, 3, 4), "B": (2, 5, 4)}, "A1- A1+ B1- B1+"),
     "bias": Case("Y[i,o] += X[i,k] * W[o,k]\nY[i,o] += b[o]", {"X": (3, 2), "W": (4, 2), "b": (4,)}, "X0- X0+"),
     "causal": Case("S[i,j] += Q[i,k] * K[j,k] if j <= i", {"Q": (4, 3), "K": (4, 3)}, "Q0- Q0+ K0- K0+"),
-    "convolution": Case(
-        "Y[i] += X[i+p] * W[p] + 0*Z[i]", {"X": (6,), "W": (3,), "Z": (4,)}, "X0+ W0- Z0-"),
+    "convolution": Case("Y[i] += X[i+p] * W[p] + 0*Z[i]", {"X": (6,), "W": (3,), "Z": (4,)}, "X0+ W0- Z0-"),
     "diagonal": Case("Y[i] = X[i,i] * v[i]", {"X": (3, 3), "v": (3,)}),
     "gather": Case(
-        "Y[n,d] = E[tok[n],d] * s[d]", {"E": (4, 3), "s": (3,)}, "E0+ tok0- tok0+", {"tok": np.array([3, 0, 1])}),
+        "Y[n,d] = E[tok[n],d] * s[d]", {"E": (4, 3), "s": (3,)}, "E0+ tok0- tok0+", {"tok": np.array([3, 0, 1])}
+    ),
     "reductions": Case("m[i] max= X[i,j]\nE[i,j] = exp(X[i,j] - m[i]) * w[i,j]", {"X": (3, 4), "w": (3, 4)}),
     "recurrence": Case(
-        "for t:\n    H[t,b] = tanh(X[t,b] + (H[t-1,b] if t > 0 else h0[b]))", {"X": (4, 2), "h0": (2,)}, "X0- X0+"),
+        "for t:\n    H[t,b] = tanh(X[t,b] + (H[t-1,b] if t > 0 else h0[b]))", {"X": (4, 2), "h0": (2,)}, "X0- X0+"
+    ),
     "update": Case("W[i,j] = W[i,j] - lr * g[i,j]", {"W": (2, 3), "g": (2, 3), "lr": ()}),
     "loss": Case("loss += (X[i,j] - T[i,j])**2 / size(i)", {"X": (3, 4), "T": (3, 4)}),
     "mixture": Case("Y[i] += a[i] * b[i] * c[i] + d[i,i]", {"a": (3,), "b": (3,), "c": (3,), "d": (3, 3)}),
@@ -158,16 +158,19 @@ def test_refused_types(kind: str) -> None:
         ts.program("Y[i] = X[i]")(X=REFUSED[kind])
 
 
-@pytest.mark.parametrize("value", [1j, "a", b"a", None, [1, 2], np.float16(1), np.complex64(1), 2**70, object()],
-    ids=label)
+@pytest.mark.parametrize(
+    "value", [1j, "a", b"a", None, [1, 2], np.float16(1), np.complex64(1), 2**70, object()], ids=label
+)
 def test_refused_scalars(value: Any) -> None:
     with pytest.raises(ts.SwapError, match="x"):
         ts.program("Y = 2 * x")(x=value)
 
 
-@pytest.mark.parametrize("value", [1, 1.5, True, np.float32(1.5), np.float64(2), np.int8(3), np.uint64(4),
-    np.array(5.0), np.bool_(1)],
-                         ids=label)
+@pytest.mark.parametrize(
+    "value",
+    [1, 1.5, True, np.float32(1.5), np.float64(2), np.int8(3), np.uint64(4), np.array(5.0), np.bool_(1)],
+    ids=label,
+)
 def test_accepted_scalars(value: Any) -> None:
     assert float(ts.program("Y = 2 * x")(x=value)) == 2 * float(value)
 
@@ -411,9 +414,30 @@ def test_empty_index_array() -> None:
 STRIDED = "stride: int\nsize(i) = size(X, 0) // stride\nY[i] = X[stride*i]"
 
 
-@pytest.mark.parametrize("value", [2.0, 2.5, True, "2", None, [2], np.float64(2), np.bool_(1), 1j, np.array([2]),
-    2**62, 2**100,
-                                   -(2**100), np.uint64(2**63), 0, float("nan"), Fraction(2), object()], ids=label)
+@pytest.mark.parametrize(
+    "value",
+    [
+        2.0,
+        2.5,
+        True,
+        "2",
+        None,
+        [2],
+        np.float64(2),
+        np.bool_(1),
+        1j,
+        np.array([2]),
+        2**62,
+        2**100,
+        -(2**100),
+        np.uint64(2**63),
+        0,
+        float("nan"),
+        Fraction(2),
+        object(),
+    ],
+    ids=label,
+)
 def test_wrong_static_integer(value: Any) -> None:
     with pytest.raises(ts.SwapError, match=r"stride|negative size"):
         ts.program(STRIDED)(X=np.ones(6), stride=value)
@@ -488,8 +512,9 @@ def test_names(run: str) -> None:
         call({"A": X}, A=X, B=X)
 
 
-@pytest.mark.parametrize("value", [[1, 2], (1,), 3, "A", np.ones(3), {"A"}, [("A", 1)], object(), lambda: None,
-    True], ids=label)
+@pytest.mark.parametrize(
+    "value", [[1, 2], (1,), 3, "A", np.ones(3), {"A"}, [("A", 1)], object(), lambda: None, True], ids=label
+)
 def test_not_a_mapping(value: Any) -> None:
     with pytest.raises(ts.SwapError, match="mapping"):
         ts.program("Y[i] = A[i]")(value)
@@ -498,17 +523,40 @@ def test_not_a_mapping(value: Any) -> None:
 # -- derivations and the rest of the surface
 
 LOSS = "Y[i] += W[i,k] * x[k]\nloss += (Y[i] - T[i])**2\nreturn loss, Y"
-NAMES: list[Any] = ["Q", "w", "Y.grad", "", " ", "i", "W[i]", "W, x", "W\n", 1, None, 1.5, b"W", ["W"], ("W",),
-    object(), "x" * 5000, "loss"]
+NAMES: list[Any] = [
+    "Q",
+    "w",
+    "Y.grad",
+    "",
+    " ",
+    "i",
+    "W[i]",
+    "W, x",
+    "W\n",
+    1,
+    None,
+    1.5,
+    b"W",
+    ["W"],
+    ("W",),
+    object(),
+    "x" * 5000,
+    "loss",
+]
 
 
-@pytest.mark.parametrize("wrt", [*([name] for name in NAMES), *NAMES, [], (), {}, ["W", 3], ["W", "Q"], [["W"]]],
-    ids=label)
+@pytest.mark.parametrize(
+    "wrt", [*([name] for name in NAMES), *NAMES, [], (), {}, ["W", 3], ["W", "Q"], [["W"]]], ids=label
+)
 def test_wrong_wrt(wrt: Any) -> None:
     program = ts.program(LOSS)
     if wrt is not None and wrt != ["W"] and wrt != ("W",):
-        for derive in (program.adjoint, program.tangent, lambda wrt: program.grad("loss", wrt),
-                       lambda wrt: program.hessian_vector("loss", wrt)):
+        for derive in (
+            program.adjoint,
+            program.tangent,
+            lambda wrt: program.grad("loss", wrt),
+            lambda wrt: program.hessian_vector("loss", wrt),
+        ):
             with pytest.raises(ts.SwapError):
                 derive(wrt)
         with pytest.raises(ts.SwapError):
@@ -523,8 +571,7 @@ def test_wrt_is_needed() -> None:
             derive(None)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("of", [*NAMES[:-1], "W", "x", "Y", [], ["Y"], ["loss", "Q"], ["Y", None]],
-    ids=label)
+@pytest.mark.parametrize("of", [*NAMES[:-1], "W", "x", "Y", [], ["Y"], ["loss", "Q"], ["Y", None]], ids=label)
 def test_wrong_of(of: Any) -> None:
     program = ts.program(LOSS)
     with pytest.raises(ts.SwapError):
@@ -536,23 +583,51 @@ def test_wrong_of(of: Any) -> None:
             program.adjoint(["W"], of)
 
 
-@pytest.mark.parametrize("index", ["", " ", "i", "k", "W", "loss", "n n", "1n", "n+1", "n,m", "exp", "for", "size",
-    "n[0]", "...", "n\n",
-                                   "ｎ", "x" * 5000, "n.grad", 1, None, b"n", ["n"]], ids=label)
+@pytest.mark.parametrize(
+    "index",
+    [
+        "",
+        " ",
+        "i",
+        "k",
+        "W",
+        "loss",
+        "n n",
+        "1n",
+        "n+1",
+        "n,m",
+        "exp",
+        "for",
+        "size",
+        "n[0]",
+        "...",
+        "n\n",
+        "ｎ",
+        "x" * 5000,
+        "n.grad",
+        1,
+        None,
+        b"n",
+        ["n"],
+    ],
+    ids=label,
+)
 def test_wrong_batch_index(index: Any) -> None:
     with pytest.raises(ts.SwapError):
         ts.program(LOSS).batch(index, ["x"])
 
 
-@pytest.mark.parametrize("over", [["Q"], "Q", [], ["Y"], ["loss"], [1], 1, None, [None], [["x"]], ["x", "Q"], ["i"],
-    {}], ids=label)
+@pytest.mark.parametrize(
+    "over", [["Q"], "Q", [], ["Y"], ["loss"], [1], 1, None, [None], [["x"]], ["x", "Q"], ["i"], {}], ids=label
+)
 def test_wrong_batch_over(over: Any) -> None:
     with pytest.raises(ts.SwapError):
         ts.program(LOSS).batch("n", over)
 
 
-@pytest.mark.parametrize("outputs", [["Q"], "Q", [], [1], 1, ["W"], ["loss", "Q"], [None], {}, [["loss"]], ["loss",
-    1], ["i"], ""], ids=label)
+@pytest.mark.parametrize(
+    "outputs", [["Q"], "Q", [], [1], 1, ["W"], ["loss", "Q"], [None], {}, [["loss"]], ["loss", 1], ["i"], ""], ids=label
+)
 def test_wrong_outputs(outputs: Any) -> None:
     with pytest.raises(ts.SwapError):
         ts.program(LOSS, outputs)
@@ -560,11 +635,30 @@ def test_wrong_outputs(outputs: Any) -> None:
         ts.program("def f(X[i]) -> Y[i]:\n    Y[i] = X[i]", outputs)
 
 
-@pytest.mark.parametrize("name", ["", "no_such_op", "no/such/file.loop", ".loop", "x" * 5000, "x" * 5000 + ".loop",
-    "\x00.loop", "\x00",
-                                  1, None, b"softmax", ["softmax"], Path("softmax"), Path("none.loop"), Path(),
-                                      "../softmax",
-                                  "softmax.loop", object()], ids=label)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "no_such_op",
+        "no/such/file.loop",
+        ".loop",
+        "x" * 5000,
+        "x" * 5000 + ".loop",
+        "\x00.loop",
+        "\x00",
+        1,
+        None,
+        b"softmax",
+        ["softmax"],
+        Path("softmax"),
+        Path("none.loop"),
+        Path(),
+        "../softmax",
+        "softmax.loop",
+        object(),
+    ],
+    ids=label,
+)
 def test_wrong_load(name: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     if name == Path("softmax"):
@@ -574,8 +668,9 @@ def test_wrong_load(name: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ts.load(name)
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"Y[i] = ", b"# nothing", b"def f(X[i]):\n    Y[i] = X[i]\n",
-    b"\x00"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe", b"Y[i] = ", b"# nothing", b"def f(X[i]):\n    Y[i] = X[i]\n", b"\x00"]
+)
 def test_wrong_files(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "op.loop"
     path.write_bytes(content)
@@ -616,8 +711,14 @@ def test_gradcheck_arguments() -> None:
     program = ts.program("Y[i] = sin(X[i]) * c[i]")
     X = np.ones(3)
     assert ts.gradcheck(program, X=X, c=X).entries == 6
-    for arguments in ({}, {"X": X}, {"X": X, "c": np.ones(4)}, {"X": X, "c": X, "Q": X}, {"X": None, "c": X},
-        {"X": "abc", "c": X}):
+    for arguments in (
+        {},
+        {"X": X},
+        {"X": X, "c": np.ones(4)},
+        {"X": X, "c": X, "Q": X},
+        {"X": None, "c": X},
+        {"X": "abc", "c": X},
+    ):
         with pytest.raises(ts.SwapError):
             ts.gradcheck(program, **arguments)
     with pytest.raises(ts.SwapError):

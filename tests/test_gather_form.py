@@ -48,10 +48,16 @@ READS = [
     # sums of two indices: convolution and its relatives
     Read("two_indices", "Y[i] += X[i+p] * W[p]", vectors(3, 4, 7, W=(3,)) + vectors(1, 4, W=(1,))),
     Read("two_indices_short", "Y[i] += X[i+p] * W[p]", vectors(1, 2, W=(3,))),
-    Read("two_indices_inside", "Y[i] += X[i+p-1] * W[p] if inside",
-         vectors(1, 2, 5, W=(3,), i=5) + vectors(9, W=(3,), i=2)),
-    Read("two_indices_padded", "padding: int\nY[i] += X[i+p-padding] * W[p] if inside",
-         vectors(1, 4, W=(3,), i=4, padding=0) + vectors(1, 4, W=(3,), i=6, padding=2)),
+    Read(
+        "two_indices_inside",
+        "Y[i] += X[i+p-1] * W[p] if inside",
+        vectors(1, 2, 5, W=(3,), i=5) + vectors(9, W=(3,), i=2),
+    ),
+    Read(
+        "two_indices_padded",
+        "padding: int\nY[i] += X[i+p-padding] * W[p] if inside",
+        vectors(1, 4, W=(3,), i=4, padding=0) + vectors(1, 4, W=(3,), i=6, padding=2),
+    ),
     Read("two_indices_weight_of_both", "Y[i] += X[i+p] * W[i,p]", vectors(4, 9, W=(3, 2))),
     Read("two_indices_twice", "Y[i] += X[i+p] * W[p] + X[i+q] * V[q]", vectors(4, 6, W=(2,), V=(3,))),
     Read("three_indices", "Y[i] += X[i+p+q] * W[p,q]", vectors(4, 7, W=(2, 3)) + vectors(1, 3, W=(1, 1))),
@@ -65,23 +71,39 @@ READS = [
     Read("stride2_odd", "Y[i] = X[2*i+1]", vectors(1, 2, 5, 6)),
     Read("stride2_window", "Y[i] += X[2*i+p] * W[p]", vectors(2, 3, 4, 7, 8, W=(3,)) + vectors(1, 5, W=(1,))),
     Read("stride3_window", "Y[i] += X[3*i+p] * W[p]", vectors(2, 5, 6, 7, W=(2,)) + vectors(9, W=(4,))),
-    Read("stride2_inside", "Y[i] += X[2*i+p-1] * W[p] if inside",
-         vectors(1, 4, 5, W=(3,), i=3) + vectors(9, W=(3,), i=2)),
+    Read(
+        "stride2_inside", "Y[i] += X[2*i+p-1] * W[p] if inside", vectors(1, 4, 5, W=(3,), i=3) + vectors(9, W=(3,), i=2)
+    ),
     Read("stride3_inside", "Y[i] += X[3*i+p-2] * W[p] if inside", vectors(1, 4, 7, W=(4,), i=3)),
     Read("stride2_three_indices", "Y[i] += X[2*i+p+3*q] * W[p,q]", vectors(5, 6, 9, W=(2, 2))),
-    Read("stride_static", "stride: int\nY[i] += X[stride*i+p] * W[p]",
-         vectors(2, 7, W=(2,), stride=1) + vectors(2, 7, W=(2,), stride=2) + vectors(3, 8, W=(2,), stride=3)),
-    Read("stride_static_inside", "stride: int\npadding: int\nY[i] += X[stride*i+p-padding] * W[p] if inside",
-         vectors(1, 6, W=(3,), i=4, stride=1, padding=1) + vectors(1, 6, W=(3,), i=4, stride=3, padding=2)),
-    Read("stride_static_negative", "stride: int\nY[i] += X[stride*i+p+3] * W[p] if inside",
-         vectors(1, 6, W=(2,), i=4, stride=-1) + vectors(6, W=(2,), i=4, stride=-2)),
+    Read(
+        "stride_static",
+        "stride: int\nY[i] += X[stride*i+p] * W[p]",
+        vectors(2, 7, W=(2,), stride=1) + vectors(2, 7, W=(2,), stride=2) + vectors(3, 8, W=(2,), stride=3),
+    ),
+    Read(
+        "stride_static_inside",
+        "stride: int\npadding: int\nY[i] += X[stride*i+p-padding] * W[p] if inside",
+        vectors(1, 6, W=(3,), i=4, stride=1, padding=1) + vectors(1, 6, W=(3,), i=4, stride=3, padding=2),
+    ),
+    Read(
+        "stride_static_negative",
+        "stride: int\nY[i] += X[stride*i+p+3] * W[p] if inside",
+        vectors(1, 6, W=(2,), i=4, stride=-1) + vectors(6, W=(2,), i=4, stride=-2),
+    ),
     # dilation
     Read("dilation2", "Y[i] += X[i+2*p] * W[p]", vectors(3, 4, 5, 8, W=(2,)) + vectors(1, W=(1,))),
-    Read("dilation_static", "dilation: int\nY[i] += X[i+dilation*p] * W[p]",
-         vectors(3, 7, W=(3,), dilation=1) + vectors(5, 8, W=(3,), dilation=2)),
+    Read(
+        "dilation_static",
+        "dilation: int\nY[i] += X[i+dilation*p] * W[p]",
+        vectors(3, 7, W=(3,), dilation=1) + vectors(5, 8, W=(3,), dilation=2),
+    ),
     Read("stride2_dilation3", "Y[i] += X[2*i+3*p] * W[p]", vectors(4, 5, 9, 10, W=(2,))),
-    Read("stride_and_dilation_static", "stride: int\ndilation: int\nY[i] += X[stride*i-1+dilation*p] * W[p] if inside",
-         vectors(1, 5, 8, W=(3,), i=4, stride=2, dilation=2) + vectors(7, W=(2,), i=3, stride=3, dilation=2)),
+    Read(
+        "stride_and_dilation_static",
+        "stride: int\ndilation: int\nY[i] += X[stride*i-1+dilation*p] * W[p] if inside",
+        vectors(1, 5, 8, W=(3,), i=4, stride=2, dilation=2) + vectors(7, W=(2,), i=3, stride=3, dilation=2),
+    ),
     # reversal and negative coefficients
     Read("reversal", "Y[i] = X[size(i)-1-i]", vectors(1, 2, 5)),
     Read("reversal_by_axis", "Y[i] = X[size(X, 0)-1-i]", vectors(1, 2, 5)),
@@ -104,18 +126,29 @@ READS = [
     Read("guard_data", "Y[i] += X[2*i+p] * W[p] if W[p] > 0 and inside", vectors(1, 6, W=(4,), i=4)),
     Read("guard_and_inside", "Y[i] += X[2*i+p-1] * W[p] if p != 1 and inside", vectors(1, 6, W=(3,), i=4)),
     Read("guard_or", "Y[i] += X[i+p] * W[p] if i == 0 or p == 1", vectors(2, 6, W=(2,))),
-    Read("conditional_window", "Y[i] += X[i+p-1] * W[p] if i+p >= 1 and i+p-1 < size(X, 0)",
-         vectors(1, 4, W=(3,), i=5)),
-    Read("conditional_data", "Y[i] += (X[i+p] if W[p] > 0 else -X[i+1]) * W[p]",
-         vectors(3, 6, W=(3,), i=1) + vectors(6, W=(3,), i=4)),
-    Read("conditional_edges", "Y[i] = (X[i-1] if i > 0 else X[i]) + (X[i+1] if i < size(X, 0)-1 else X[i]) - 2*X[i]",
-         vectors(1, 2, 5)),
+    Read(
+        "conditional_window", "Y[i] += X[i+p-1] * W[p] if i+p >= 1 and i+p-1 < size(X, 0)", vectors(1, 4, W=(3,), i=5)
+    ),
+    Read(
+        "conditional_data",
+        "Y[i] += (X[i+p] if W[p] > 0 else -X[i+1]) * W[p]",
+        vectors(3, 6, W=(3,), i=1) + vectors(6, W=(3,), i=4),
+    ),
+    Read(
+        "conditional_edges",
+        "Y[i] = (X[i-1] if i > 0 else X[i]) + (X[i+1] if i < size(X, 0)-1 else X[i]) - 2*X[i]",
+        vectors(1, 2, 5),
+    ),
     # more than one axis
     Read("plane", "Y[i,j] += X[i+p,j+q] * W[p,q]", ({"X": (3, 4), "W": (2, 3)}, {"X": (1, 1), "W": (1, 1)})),
-    Read("plane_strides", "Y[i,j] += X[2*i+p,3*j+q] * W[p,q]",
-         ({"X": (4, 6), "W": (2, 3)}, {"X": (5, 7), "W": (3, 2)})),
-    Read("plane_inside", "Y[i,j] += X[2*i+p-1,j-q+1] * W[p,q] if inside",
-         ({"X": (3, 4), "W": (3, 2), "i": 2, "j": 4}, {"X": (1, 1), "W": (3, 2), "i": 2, "j": 3})),
+    Read(
+        "plane_strides", "Y[i,j] += X[2*i+p,3*j+q] * W[p,q]", ({"X": (4, 6), "W": (2, 3)}, {"X": (5, 7), "W": (3, 2)})
+    ),
+    Read(
+        "plane_inside",
+        "Y[i,j] += X[2*i+p-1,j-q+1] * W[p,q] if inside",
+        ({"X": (3, 4), "W": (3, 2), "i": 2, "j": 4}, {"X": (1, 1), "W": (3, 2), "i": 2, "j": 3}),
+    ),
     Read("plane_channels", "Y[o,i,j] += X[c,i+p,2*j+q] * W[o,c,p,q]", ({"X": (2, 3, 5), "W": (3, 2, 2, 2)},)),
     Read("plane_transposed", "Y[i,j] += X[j+q,i+p] * W[p,q]", ({"X": (3, 5), "W": (2, 3)},)),
     Read("plane_shared_index", "Y[i] += X[i,i+p] * W[p]", ({"X": (3, 5), "W": (3,)}, {"X": (1, 1), "W": (1,)})),
@@ -145,7 +178,8 @@ OTHER_READS = [
 
 CASES = [
     pytest.param(read, sizes, id=f"{read.name}-{number}")
-    for read in (*READS, *OTHER_READS) for number, sizes in enumerate(read.sizes)
+    for read in (*READS, *OTHER_READS)
+    for number, sizes in enumerate(read.sizes)
 ]
 
 
@@ -232,7 +266,8 @@ def test_the_check_notices_a_scatter(text: str) -> None:
 def test_the_jacobians_are_not_zero() -> None:
     """A transpose of nothing would prove nothing: only windows that never fit may have an empty Jacobian."""
     empty = {
-        read.name for read in (*READS, *OTHER_READS)
+        read.name
+        for read in (*READS, *OTHER_READS)
         if not any(jacobian(ts.program(read.text), arguments(sizes)).any() for sizes in read.sizes)
     }
     assert empty == {"two_indices_short"}
@@ -242,35 +277,40 @@ def test_the_jacobians_are_not_zero() -> None:
 
 TEXTS = {
     "strided_read": (
-        "Y[i] += X[2*i+p] * W[p]", ["X"],
+        "Y[i] += X[2*i+p] * W[p]",
+        ["X"],
         """
         size(s) = size(X, 0)
         X.grad[s] += Y.grad[(s-p)//2] * W[p] if (s-p) % 2 == 0 and inside
         """,
     ),
     "swap_rule": (
-        "Y[h,i,j] += A[h,i,k] * B[h,j,k]", ["A", "B"],
+        "Y[h,i,j] += A[h,i,k] * B[h,j,k]",
+        ["A", "B"],
         """
         A.grad[h,i,k] += Y.grad[h,i,j] * B[h,j,k]
         B.grad[h,j,k] += A[h,i,k] * Y.grad[h,i,j]
         """,
     ),
     "matrix_vector": (
-        "y[j] += W[j,i] * x[i]", ["x", "W"],
+        "y[j] += W[j,i] * x[i]",
+        ["x", "W"],
         """
         x.grad[i] += W[j,i] * y.grad[j]
         W.grad[j,i] += y.grad[j] * x[i]
         """,
     ),
     "inner_product": (
-        "z += x[i] * y[i]", ["x", "y"],
+        "z += x[i] * y[i]",
+        ["x", "y"],
         """
         x.grad[i] += z.grad * y[i]
         y.grad[i] += x[i] * z.grad
         """,
     ),
     "scalar_product": (
-        "z = x * y", ["x", "y"],
+        "z = x * y",
+        ["x", "y"],
         """
         x.grad += z.grad * y
         y.grad += x * z.grad

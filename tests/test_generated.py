@@ -18,8 +18,9 @@ LONG = bool(os.environ.get("TENSORSWAP_LONG"))
 PARTS = 8
 EXAMPLES = (20_000 if LONG else 3_200) // PARTS
 
-check = settings(max_examples=EXAMPLES, deadline=None, derandomize=not LONG, database=None,
-                 suppress_health_check=list(HealthCheck))
+check = settings(
+    max_examples=EXAMPLES, deadline=None, derandomize=not LONG, database=None, suppress_health_check=list(HealthCheck)
+)
 
 
 def outputs(program: Program, result: Any) -> dict[str, np.ndarray]:

@@ -24,8 +24,15 @@ def test_contraction_equals_loops() -> None:
 
 @pytest.mark.parametrize(
     ("operator", "reduce"),
-    [("+=", np.sum), ("-=", lambda x, axis: -np.sum(x, axis)), ("*=", np.prod), ("max=", np.max), ("min=", np.min),
-     ("argmax=", np.argmax), ("argmin=", np.argmin)],
+    [
+        ("+=", np.sum),
+        ("-=", lambda x, axis: -np.sum(x, axis)),
+        ("*=", np.prod),
+        ("max=", np.max),
+        ("min=", np.min),
+        ("argmax=", np.argmax),
+        ("argmin=", np.argmin),
+    ],
 )
 def test_reductions(operator: str, reduce: object) -> None:
     X = R.standard_normal((3, 5))
@@ -33,8 +40,10 @@ def test_reductions(operator: str, reduce: object) -> None:
     np.testing.assert_allclose(ts.program(f"Y[i] {operator} X[i,j]")(X=X), expected)
 
 
-@pytest.mark.parametrize(("operator", "identity"), [("+=", 0.0), ("*=", 1.0), ("max=", -np.inf), ("min=", np.inf),
-                                                    ("argmax=", -1), ("=", 0.0)])
+@pytest.mark.parametrize(
+    ("operator", "identity"),
+    [("+=", 0.0), ("*=", 1.0), ("max=", -np.inf), ("min=", np.inf), ("argmax=", -1), ("=", 0.0)],
+)
 def test_elements_without_points_hold_the_identity(operator: str, identity: float) -> None:
     index = "i" if operator == "=" else "i,j"
     X = np.full((3,) if operator == "=" else (3, 2), 2.0)
@@ -62,8 +71,21 @@ def test_max_and_argmax_propagate_nan_like_numpy() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
-    "value", ["X[i] * 2", "X[i] * 0.5 + i", "exp(X[i]) / size(i)", "gelu(X[i])", "sigmoid(X[i]) if i > 1 else 0",
-              "max(X[i], 0)", "X[i] ** 2", "X[i] * (i < 2)", "softplus(X[i]) + uniform(1, i)", "c * X[i]", "silu(X[i])"])
+    "value",
+    [
+        "X[i] * 2",
+        "X[i] * 0.5 + i",
+        "exp(X[i]) / size(i)",
+        "gelu(X[i])",
+        "sigmoid(X[i]) if i > 1 else 0",
+        "max(X[i], 0)",
+        "X[i] ** 2",
+        "X[i] * (i < 2)",
+        "softplus(X[i]) + uniform(1, i)",
+        "c * X[i]",
+        "silu(X[i])",
+    ],
+)
 def test_types_are_kept(dtype: type, value: str) -> None:
     X = np.linspace(-1, 1, 4).astype(dtype)
     arguments = {"X": X, "c": 2.5} if "c *" in value else {"X": X}

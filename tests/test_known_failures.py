@@ -89,12 +89,15 @@ def test_taichi_8802_loop_carried_value() -> None:
 
 def test_taichi_3003_sibling_inner_loops() -> None:
     """taichi#3003: of two inner loops side by side, the gradient of one was dropped in silence."""
-    program = ts.program("""
+    program = ts.program(
+        """
         for t:
             H[t] = tanh(P[t-1] + R[t-1] if t > 0 else 0.5)
             P[t] += X[t,j] * H[t]
             R[t] += X[t,k] ** 2 * V[k] * H[t]
-    """, outputs=["H"])
+    """,
+        outputs=["H"],
+    )
     check_gradient(program, {"X": normal(4, 3), "V": normal(3, seed=2)}, ["X", "V"])
 
 
@@ -355,8 +358,10 @@ def test_nnlib_205_ties_have_one_winner() -> None:
         ("Y[i] = where(X[i] > 0, sqrt(X[i]), 0)", lambda x: 0.5 / math.sqrt(x) if x > 0 else 0.0),
         ("Y[i] = log(X[i]) if X[i] > 0 else X[i]", lambda x: 1 / x if x > 0 else 1.0),
         ("Y[i] = 1 / X[i] if X[i] != 0", lambda x: -1 / x**2 if x != 0 else 0.0),
-        ("Y[i] = X[i] * exp(-1 / X[i] ** 2) if X[i] != 0 else 0",
-         lambda x: math.exp(-1 / x**2) * (1 + 2 / x**2) if x != 0 else 0.0),
+        (
+            "Y[i] = X[i] * exp(-1 / X[i] ** 2) if X[i] != 0 else 0",
+            lambda x: math.exp(-1 / x**2) * (1 + 2 / x**2) if x != 0 else 0.0,
+        ),
         ("loss += 2 * (sqrt(X[i]) if X[i] > 0 else 0)", lambda x: 1 / math.sqrt(x) if x > 0 else 0.0),
     ],
 )
@@ -385,7 +390,8 @@ def test_jax_5798_nan_beside_a_guard() -> None:
     """jax#5798: a factor that is not finite outside the guard does not turn its zero gradient into NaN."""
     program = ts.program("loss += X[i] * W[i] if M[i] > 0")
     found = program.grad(wrt=["X", "W"])(
-        X=np.array([1.0, np.nan, 3.0]), W=np.array([2.0, np.inf, 5.0]), M=np.array([1.0, 0.0, 1.0]))
+        X=np.array([1.0, np.nan, 3.0]), W=np.array([2.0, np.inf, 5.0]), M=np.array([1.0, 0.0, 1.0])
+    )
     np.testing.assert_array_equal(found["loss"], 17)
     np.testing.assert_array_equal(found["X.grad"], [2, 0, 5])
     np.testing.assert_array_equal(found["W.grad"], [1, 0, 3])

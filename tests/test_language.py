@@ -55,9 +55,17 @@ def test_contract_line_prints_as_written() -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("2 + 3 * 4", "2 + 3 * 4"), ("(2 + 3) * 4", "(2+3) * 4"), ("-x ** 2", "-x ** 2"), ("(-x) ** 2", "(-x) ** 2"),
-     ("a - (b - c)", "a - (b - c)"), ("a * (b / c)", "a * (b / c)"), ("not a == b", "not a == b"),
-     ("a ** b ** c", "a ** b ** c"), ("(a ** b) ** c", "(a ** b) ** c")],
+    [
+        ("2 + 3 * 4", "2 + 3 * 4"),
+        ("(2 + 3) * 4", "(2+3) * 4"),
+        ("-x ** 2", "-x ** 2"),
+        ("(-x) ** 2", "(-x) ** 2"),
+        ("a - (b - c)", "a - (b - c)"),
+        ("a * (b / c)", "a * (b / c)"),
+        ("not a == b", "not a == b"),
+        ("a ** b ** c", "a ** b ** c"),
+        ("(a ** b) ** c", "(a ** b) ** c"),
+    ],
 )
 def test_precedence(text: str, value: str) -> None:
     assert expression(parse_expression(text)) == value
@@ -65,7 +73,9 @@ def test_precedence(text: str, value: str) -> None:
 
 def test_minus_binds_like_python() -> None:
     assert parse_expression("-x ** 2") == ir.Unary("-", ir.Binary("**", ir.Access("x"), ir.Number(2)))
-    assert parse_expression("a - b - c") == ir.Binary("-", ir.Binary("-", ir.Access("a"), ir.Access("b")), ir.Access("c"))
+    assert parse_expression("a - b - c") == ir.Binary(
+        "-", ir.Binary("-", ir.Access("a"), ir.Access("b")), ir.Access("c")
+    )
 
 
 def test_kinds_of_names() -> None:

@@ -125,8 +125,13 @@ def injections() -> list[str]:
     """The fixed corpus: hostile names, expressions and lines, each in places where they could do harm."""
     texts = list(HOSTILE_LINES)
     for name in HOSTILE_NAMES.split():
-        texts += [f"{name}[i] = X[i]", f"Y[i] = {name}[i] + {name}[i+1]", f"Y[{name}] = X[{name}]", f"Y = {name}(X)",
-                  f"def {name}(X[i]) -> Y[i]:\n    Y[i] = X[i]"]
+        texts += [
+            f"{name}[i] = X[i]",
+            f"Y[i] = {name}[i] + {name}[i+1]",
+            f"Y[{name}] = X[{name}]",
+            f"Y = {name}(X)",
+            f"def {name}(X[i]) -> Y[i]:\n    Y[i] = X[i]",
+        ]
     for expression in HOSTILE_EXPRESSIONS:
         texts += [f"Y[i] = X[i] * {expression}", f"Y[{expression}] += X[i]", f"Y[i] = X[i] if {expression}", expression]
     return texts
@@ -162,7 +167,8 @@ def towers(n: int) -> list[str]:
     """Blocks in blocks, definitions that call definitions, and long programs."""
     called = "".join(f"def f{k}(X[i]) -> Y[i]:\n    Y = f{k + 1}(X)\n" for k in range(n))
     twice = "".join(
-        f"def f{k}(X[i]) -> Y[i]:\n    A = f{k + 1}(X)\n    B = f{k + 1}(A)\n    Y[i] = B[i]\n" for k in range(n))
+        f"def f{k}(X[i]) -> Y[i]:\n    A = f{k + 1}(X)\n    B = f{k + 1}(A)\n    Y[i] = B[i]\n" for k in range(n)
+    )
     return [
         "".join("    " * k + "for i:\n" for k in range(n)) + "    " * n + "Y[i] = 1",
         "".join("    " * k + f"for i{k}:\n" for k in range(n)) + "    " * n + "Y[i0] = 1",
@@ -315,7 +321,8 @@ def test_extremes() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [None, 1, 1.5, b"Y = 1", ["Y = 1"], object(), SNIPPETS, type], ids=lambda v: type(v).__name__)
+    "value", [None, 1, 1.5, b"Y = 1", ["Y = 1"], object(), SNIPPETS, type], ids=lambda v: type(v).__name__
+)
 def test_what_is_no_text(value: Any) -> None:
     with pytest.raises(ts.SwapError, match="a program is a text"):
         ts.program(value)

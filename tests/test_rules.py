@@ -200,7 +200,8 @@ def test_a_derivative_is_refused_where_its_program_is() -> None:
 
 
 def test_calls_take_the_callers_indices() -> None:
-    text = "def double(A[i]) -> B[i]:\n    T[i] = A[i] * 2\n    B[i] = T[i]\nX2[n] = X[n] + 1\nY = double(X2)\nZ = double(Y)"
+    definition = "def double(A[i]) -> B[i]:\n    T[i] = A[i] * 2\n    B[i] = T[i]\n"
+    text = definition + "X2[n] = X[n] + 1\nY = double(X2)\nZ = double(Y)"
     program = ts.program(text)
     np.testing.assert_array_equal(program(X=np.ones(3)), [8, 8, 8])
     assert "double_T[n] = X2[n] * 2" in lines(program)
@@ -237,9 +238,16 @@ def test_an_update_may_be_called() -> None:
 
 @pytest.mark.parametrize(
     ("call", "message"),
-    [("Y = f(X, X)", "takes 2 arguments|static"), ("Y = f()", "lacks its argument X"), ("Y = f(X, n=1.5)", "static integer"),
-     ("Y = f(X, m=1)", "no argument m"), ("Y, Z = f(X)", "gives 1 results"), ("Y = g(X)", "neither a function"),
-     ("Y = f(X + 1)", "is the tensor"), ("Y += f(X)", "stands alone")],
+    [
+        ("Y = f(X, X)", "takes 2 arguments|static"),
+        ("Y = f()", "lacks its argument X"),
+        ("Y = f(X, n=1.5)", "static integer"),
+        ("Y = f(X, m=1)", "no argument m"),
+        ("Y, Z = f(X)", "gives 1 results"),
+        ("Y = g(X)", "neither a function"),
+        ("Y = f(X + 1)", "is the tensor"),
+        ("Y += f(X)", "stands alone"),
+    ],
 )
 def test_wrong_calls_name_the_argument(call: str, message: str) -> None:
     with pytest.raises(ts.SwapError, match=message):

@@ -32,6 +32,12 @@ def test_installed_wheel_works_outside_the_checkout(tmp_path: Path) -> None:
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(wheel)]
     subprocess.run(install, check=True, capture_output=True)
     environment = {**os.environ, "PYTHONPATH": str(site)}
-    run = subprocess.run([sys.executable, "-c", SESSION, str(site)], cwd=tmp_path, env=environment, check=True,
-                         capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, "-c", SESSION, str(site)],
+        cwd=tmp_path,
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     assert "X.grad[...,j] +=" in run.stdout

@@ -23,21 +23,14 @@ from ..language.render import access as show_access
 from ..language.render import expression as show
 from ..language.render import statement as show_statement
 from ..language.sizes import Sizes
-from .functions import FUNCTIONS, KEEP_INTEGERS, RANDOM
+from .functions import FUNCTIONS, RANDOM
+from .values import OPERATIONS, Value, as_number, binary, call, compare, extreme, promote, wide_type, widen
 
 GRID_POINTS = 2**27
 HUGE = 2**40  # no axis is so long, and index arithmetic beyond it might wrap around
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Value:
-    """An array that broadcasts to the grid. `weak` values (numbers, indices) take the type of what they meet."""
-
-    array: Array
-    weak: bool = False
 
 
 @dataclass
@@ -48,9 +41,7 @@ class Tensor:
     candidates: int = 0  # for argmax= and argmin=: how many positions earlier statements have used
 
 
-def run(
-    loops: ir.Loops, arrays: Mapping[str, Tensor], sizes: Sizes, default: np.dtype[Any]
-) -> dict[str, Array]:
+def run(loops: ir.Loops, arrays: Mapping[str, Tensor], sizes: Sizes, default: np.dtype[Any]) -> dict[str, Array]:
     """The outputs of a program whose calls are inlined, whose batch indices are expanded and whose sizes agree."""
     with np.errstate(all="ignore"):
         interpreter = Interpreter(loops, dict(arrays), sizes)
@@ -88,7 +79,8 @@ class Interpreter:
         tensor = self.tensors.get(name)
         if tensor is None:  # it is written in a block without steps
             operator = next(s.operator for s in self.loops.statements if s.target.tensor == name)
-            return np.full(self.sizes.shapes[name], IDENTITY[operator], np.int64 if operator.startswith("arg") else default)
+            dtype = np.dtype(np.int64) if operator.startswith("arg") else default
+            return np.full(self.sizes.shapes[name], IDENTITY[operator], dtype)
         floating = np.issubdtype(tensor.array.dtype, np.floating)
         return tensor.array.astype(default) if tensor.weak and floating else tensor.array
 
@@ -107,10 +99,6 @@ def _argument_offsets(loops: ir.Loops, sizes: Sizes) -> dict[int, int]:
 
 
 IDENTITY = {"=": 0, "+=": 0, "-=": 0, "*=": 1, "max=": -math.inf, "min=": math.inf, "argmax=": -1, "argmin=": -1}
-OPERATIONS: dict[str, Any] = {
-    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "**": np.power, "//": np.floor_divide, "%": np.mod,
-    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
-}  # fmt: skip
 UFUNC = {"+=": np.add, "-=": np.subtract, "*=": np.multiply, "max=": np.maximum, "min=": np.minimum}
 
 
@@ -125,8 +113,11 @@ class Grid:
         self.fixed = fixed
         self.shape = tuple(self.sizes.index[name] for name in self.names)
         if math.prod(self.shape) > GRID_POINTS:
-            raise LimitError(f"`{show_statement(statement)}` has {math.prod(self.shape):,} points; the reference "
-                             f"interpreter holds at most {GRID_POINTS:,} at once", statement.span)
+            raise LimitError(
+                f"`{show_statement(statement)}` has {math.prod(self.shape):,} points; the reference "
+                f"interpreter holds at most {GRID_POINTS:,} at once",
+                statement.span,
+            )
 
     # -- writing
 
@@ -158,10 +149,9 @@ class Grid:
         """The target, made at its first write, of a type that holds the value."""
         name, operator = self.statement.target.tensor, self.statement.operator
         tensors = self.interpreter.tensors
-        dtype: np.dtype[Any] = np.dtype(np.int64) if operator.startswith("arg") else value.array.dtype
-        if operator in ("+=", "-=", "*=") and dtype.kind in "bi":  # as numpy's sum does: a small type would overflow
-            dtype = np.dtype(np.int64)
-        elif dtype == np.bool_ and operator != "=":
+        dtype: np.dtype[Any] = value.array.dtype
+        small = operator in ("+=", "-=", "*=") and dtype.kind in "bi"  # would overflow: numpy's sum widens it too
+        if small or operator.startswith("arg") or (dtype == np.bool_ and operator != "="):
             dtype = np.dtype(np.int64)
         old = tensors.get(name)
         if old is None:
@@ -173,7 +163,7 @@ class Grid:
         elif not operator.startswith("arg"):
             joined = promote(Value(old.array, old.weak), value)
             if joined.dtype != old.array.dtype:
-                tensors[name] = Tensor(_widen(old.array, joined.dtype), joined.weak)
+                tensors[name] = Tensor(widen(old.array, joined.dtype), joined.weak)
             elif old.weak and not value.weak:
                 tensors[name].weak = False
         return tensors[name]
@@ -184,16 +174,25 @@ class Grid:
         elements, counts = np.unique(at, return_counts=True)
         if (counts > 1).any():
             double = np.unravel_index(elements[counts > 1][0], target.array.shape)
-            raise BoundsError(f"`=` writes {name}[{','.join(str(int(d)) for d in double)}] more than once", statement.span,
-                              "write `+=` for a sum, or a target that differs at every point")
+            raise BoundsError(
+                f"`=` writes {name}[{','.join(str(int(d)) for d in double)}] more than once",
+                statement.span,
+                "write `+=` for a sum, or a target that differs at every point",
+            )
         if name in self.interpreter.written:
             written = self.interpreter.written[name].reshape(-1)
             if written[at].any():
-                raise BoundsError(f"`=` writes elements of {name} that were written before", statement.span,
-                                  "write `+=` for a sum, or keep the targets apart with guards")
+                raise BoundsError(
+                    f"`=` writes elements of {name} that were written before",
+                    statement.span,
+                    "write `+=` for a sum, or keep the targets apart with guards",
+                )
             if self.interpreter.read_early[name].reshape(-1)[at].any():
-                raise BoundsError(f"a step reads an element of {name} that a later step writes", statement.span,
-                                  f"read what earlier steps wrote, such as {name}[t-1], or run the block `down`")
+                raise BoundsError(
+                    f"a step reads an element of {name} that a later step writes",
+                    statement.span,
+                    f"read what earlier steps wrote, such as {name}[t-1], or run the block `down`",
+                )
             written[at] = True
 
     def accumulate(self, target: Tensor, value: Array, places: list[Array], mask: Mask) -> None:
@@ -205,18 +204,18 @@ class Grid:
             # reduce the grid over the indices that are not in the target, then order the rest as the target has them
             start = IDENTITY[statement.operator]
             if not mask.all():
-                identity = target.array.dtype.type(start) if math.isfinite(start) else _extreme(target.array, start)
+                identity = target.array.dtype.type(start) if math.isfinite(start) else extreme(target.array, start)
                 value = np.where(mask, value, identity)
             reduced = tuple(k for k, name in enumerate(self.names) if name not in bare)
             kept = [name for name in self.names if name in bare]
             joined = np.add if statement.operator == "-=" else ufunc
             if any(self.shape[k] == 0 for k in reduced):
                 return  # no candidates: the identity stays
-            summed = joined.reduce(value, axis=reduced, dtype=_wide(value)) if reduced else value
+            summed = joined.reduce(value, axis=reduced, dtype=wide_type(value)) if reduced else value
             summed = np.transpose(summed, [kept.index(str(name)) for name in bare])
             target.array[...] = ufunc(target.array, summed)
         else:
-            wide = target.array.reshape(-1).astype(_wide(value))
+            wide = target.array.reshape(-1).astype(wide_type(value))
             ufunc.at(wide, self.flat(statement.target, places)[mask], value[mask])
             target.array.reshape(-1)[:] = wide
 
@@ -229,7 +228,7 @@ class Grid:
         if candidates.dtype.kind in "bu":
             candidates = candidates.astype(np.int64)
         better = np.greater if statement.operator == "argmax=" else np.less
-        worst = _extreme(candidates, -math.inf if better is np.greater else math.inf)
+        worst = extreme(candidates, -math.inf if better is np.greater else math.inf)
         position: Array = np.zeros(self.shape, np.int64)
         for name in ir.candidates(statement):
             position = position * self.sizes.index[name] + self.index(name)
@@ -279,7 +278,8 @@ class Grid:
         elif isinstance(node, ir.Conditional):
             mask = mask & self.inside(node.condition, mask)
             holds = self.truth(node.condition, mask)
-            mask = (self.inside(node.then, mask & holds) & holds) | (self.inside(node.otherwise, mask & ~holds) & ~holds)
+            then, otherwise = self.inside(node.then, mask & holds), self.inside(node.otherwise, mask & ~holds)
+            mask = (then & holds) | (otherwise & ~holds)
         elif isinstance(node, ir.Logic):
             mask = mask & self.inside(node.left, mask)
             holds = self.truth(node.left, mask)
@@ -309,8 +309,11 @@ class Grid:
             return self.constant(self.sizes.value(node))
         array = self.evaluate(node, mask).array
         if not np.issubdtype(array.dtype, np.integer):
-            raise DtypeError(f"an index must be an integer, not {array.dtype}", node.span,
-                             "an index is an integer: pass an integer array, or compute one with // or argmax=")
+            raise DtypeError(
+                f"an index must be an integer, not {array.dtype}",
+                node.span,
+                "an index is an integer: pass an integer array, or compute one with // or argmax=",
+            )
         if self.is_huge(node, mask):
             exact = self.exact(node, mask)
             limits = np.iinfo(np.int64)
@@ -336,7 +339,7 @@ class Grid:
             case ir.Unary(operand=operand):
                 return -self.exact(operand, mask)
             case ir.Binary(operator=operator, left=left, right=right):
-                return OPERATIONS[operator](self.exact(left, mask), self.exact(right, mask))
+                return np.asarray(OPERATIONS[operator](self.exact(left, mask), self.exact(right, mask)))
             case ir.Call(function=function, arguments=arguments):
                 return FUNCTIONS[function](*(self.exact(a, mask) for a in arguments))
         return self.evaluate(node, mask).array.astype(object)
@@ -344,9 +347,7 @@ class Grid:
     def places(self, access: ir.Access, mask: Mask) -> list[Array]:
         """The position on each axis, broadcast to the grid; out of bounds is an error where the mask holds."""
         places = []
-        for axis, (node, extent) in enumerate(
-            zip(access.indices, self.sizes.shapes[access.tensor], strict=True)
-        ):
+        for axis, (node, extent) in enumerate(zip(access.indices, self.sizes.shapes[access.tensor], strict=True)):
             place = np.broadcast_to(self.integer(node, mask), self.shape)
             bad = np.broadcast_to(mask, self.shape) & ((place < 0) | (place >= extent))
             if bad.any():
@@ -362,7 +363,8 @@ class Grid:
         extent = self.sizes.shapes[access.tensor][axis]
         return BoundsError(
             f"{show_access(access)}{' at ' + at if at else ''} asks for position {int(place[point])} of axis {axis}, "
-            f"which has size {extent}", access.span,
+            f"which has size {extent}",
+            access.span,
             "keep to the points in bounds with `if inside`, or declare a smaller size for the index",
         )
 
@@ -398,7 +400,7 @@ class Grid:
             case ir.Unary(operator="not", operand=operand):
                 return Value(~self.truth(operand, mask))
             case ir.Unary(operand=operand):
-                number = _number(self.evaluate(operand, mask))
+                number = as_number(self.evaluate(operand, mask))
                 return Value(-number.array, number.weak)
             case ir.Binary(operator=operator, left=left, right=right):
                 divisor = self.evaluate(right, mask)
@@ -420,81 +422,8 @@ class Grid:
                 numbers = [self.integer(a, mask) for a in arguments]
                 return Value(RANDOM[function](numbers), weak=True)
             case ir.Call(function=function, arguments=arguments):
-                return call(function, [_number(self.evaluate(a, mask)) for a in arguments])
+                return call(function, [as_number(self.evaluate(a, mask)) for a in arguments])
         raise AssertionError(f"no value for {type(node).__name__}")
-
-
-@dataclass(frozen=True)
-class Kind:
-    dtype: np.dtype[Any]
-    weak: bool
-
-
-def promote(*values: Value) -> Kind:
-    """numpy's promotion, with weak values like plain Python numbers: they never widen."""
-    strong = [v.array.dtype for v in values if not v.weak]
-    weak = [v.array.dtype for v in values if v.weak]
-    if not strong:
-        return Kind(np.result_type(*weak), True)
-    stand_ins: list[Any] = [0.0 if np.issubdtype(d, np.floating) else 0 for d in weak if d != np.bool_]
-    return Kind(np.result_type(*strong, *stand_ins), False)
-
-
-def _number(value: Value) -> Value:
-    """Truth values count as 0 and 1 in arithmetic."""
-    return Value(value.array.astype(np.int64), weak=True) if value.array.dtype == np.bool_ else value
-
-
-def _floating(kind: Kind) -> Kind:
-    if np.issubdtype(kind.dtype, np.floating):
-        return kind
-    return Kind(np.dtype(np.float64), kind.weak)
-
-
-def binary(operator: str, left: Value, right: Value) -> Value:
-    left, right = _number(left), _number(right)
-    kind = promote(left, right)
-    negative = np.issubdtype(kind.dtype, np.integer) and bool((right.array < 0).any())
-    if operator == "/" or (operator == "**" and negative):
-        kind = _floating(kind)
-    a, b = left.array.astype(kind.dtype), right.array.astype(kind.dtype)
-    return Value(OPERATIONS[operator](a, b), kind.weak)
-
-
-def compare(operator: str, left: Value, right: Value) -> Value:
-    left, right = _number(left), _number(right)
-    dtype = promote(left, right).dtype
-    a, b = left.array.astype(dtype), right.array.astype(dtype)
-    return Value(OPERATIONS[operator](a, b))
-
-
-def call(function: str, arguments: list[Value]) -> Value:
-    kind = promote(*arguments)
-    if function not in KEEP_INTEGERS:
-        kind = _floating(kind)
-    result = FUNCTIONS[function](*(a.array.astype(kind.dtype) for a in arguments))
-    return Value(result, kind.weak)
-
-
-def _widen(array: Array, dtype: np.dtype[Any]) -> Array:
-    """Another type for a tensor in the making; the identity of an integer max= becomes that of a float's."""
-    wide = array.astype(dtype)
-    if np.issubdtype(array.dtype, np.integer) and np.issubdtype(dtype, np.floating):
-        limits = np.iinfo(array.dtype)
-        if array.dtype == np.int64:
-            wide[array == limits.min], wide[array == limits.max] = -np.inf, np.inf
-    return wide
-
-
-def _wide(array: Array) -> np.dtype[Any]:
-    """Sums of float32 are kept in float64 until they are complete, whatever the order of their terms."""
-    return np.dtype(np.float64) if array.dtype == np.float32 else array.dtype
-
-
-def _extreme(array: Array, start: float) -> Any:
-    if np.issubdtype(array.dtype, np.integer):
-        return np.iinfo(array.dtype).min if start < 0 else np.iinfo(array.dtype).max
-    return array.dtype.type(start)
 
 
 def check_accesses(loops: ir.Loops, arrays: Mapping[str, Tensor], sizes: Sizes) -> None:

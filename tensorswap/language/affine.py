@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import ir
-from .build import ZERO, add, is_one, is_zero, multiply, negate, subtract
+from .build import ZERO, add, is_one, is_zero, maximum, multiply, negate, subtract
 from .ir import Expr, Number
 
 
@@ -89,8 +89,8 @@ def subtract_from(value: Expr, form: Affine, sign: int = 1) -> Expr:
     return (subtract if sign > 0 else add)(result, form.constant)
 
 
-def tidy(node: Expr) -> Expr:
-    """A sum of sizes and static integers with equal terms taken together."""
+def _over_sizes(node: Expr) -> tuple[Affine | None, dict[str, Expr]]:
+    """The affine form of a sum of sizes and static integers, which stand as if they were indices."""
     atoms: dict[str, Expr] = {}
 
     def mark(part: Expr) -> Expr:
@@ -99,8 +99,21 @@ def tidy(node: Expr) -> Expr:
             return ir.Index(repr(part))
         return part
 
-    form = affine(ir.transform(node, mark))
-    if form is None:
-        return node
-    back = ir.substitute_indices(atoms)
-    return ir.transform(form.expression(), back)
+    return affine(ir.transform(node, mark)), atoms
+
+
+def tidy(node: Expr) -> Expr:
+    """A sum of sizes and static integers with equal terms taken together."""
+    form, atoms = _over_sizes(node)
+    return node if form is None else ir.transform(form.expression(), ir.substitute_indices(atoms))
+
+
+def greatest(a: Expr, b: Expr) -> Expr:
+    """max(a, b), or the one that is never less: no size is negative."""
+    for one, other in ((a, b), (b, a)):
+        form, atoms = _over_sizes(subtract(one, other))
+        if form is not None and isinstance(form.constant, Number) and form.constant.value >= 0:
+            sizes = all(not isinstance(atoms[name], ir.Static) for name in form.terms)
+            if sizes and all(isinstance(c, Number) and c.value >= 0 for c in form.terms.values()):
+                return one
+    return maximum(a, b)

@@ -113,8 +113,6 @@ def minimum(a: Expr, b: Expr) -> Expr:
 
 
 def maximum(a: Expr, b: Expr) -> Expr:
-    if is_zero(b) and isinstance(a, ir.Size | ir.AxisSize):  # no size is negative
-        return a
     return _extreme("max", a, b)
 
 

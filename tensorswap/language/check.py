@@ -14,8 +14,9 @@ from .render import expression as show
 def check(loops: ir.Loops) -> None:
     """Raises a ProgramError with every fault of the program."""
     if len(loops.statements) > limits.STATEMENTS:
-        raise LimitError(f"the program has {len(loops.statements):,} statements; "
-                         f"at most {limits.STATEMENTS:,} are taken")
+        raise LimitError(
+            f"the program has {len(loops.statements):,} statements; at most {limits.STATEMENTS:,} are taken"
+        )
     faults = [fault for rule in RULES for fault in rule(loops)]
     if faults:
         faults.sort(key=lambda f: f.span.start if f.span else -1)
@@ -33,8 +34,11 @@ def one_kind_of_name(loops: ir.Loops) -> Iterator[Fault]:
                 tensors.setdefault(node.tensor, node.span)
     for name, span in tensors.items():
         if name in indices:
-            yield Fault(f"{name} is used both as an index and as a tensor", span,
-                        "one name is one or the other: rename one of the two")
+            yield Fault(
+                f"{name} is used both as an index and as a tensor",
+                span,
+                "one name is one or the other: rename one of the two",
+            )
         if name in loops.static_names:
             yield Fault(f"{name} is used both as a static integer and as a tensor", span, "rename one of the two")
 
@@ -58,12 +62,18 @@ def one_rank(loops: ir.Loops) -> Iterator[Fault]:
             if len(first.indices) != len(node.indices):
                 yield Fault(
                     f"{show_access(node)} has {_count(len(node.indices), 'index', 'indices')}, but "
-                    f"{show_access(first)} has {len(first.indices)}", node.span,
-                    f"write {show_access(node)} among the arguments as well" if first in loops.header_accesses
-                    and not first.indices else f"give {node.tensor} the same number of indices everywhere")
+                    f"{show_access(first)} has {len(first.indices)}",
+                    node.span,
+                    f"write {show_access(node)} among the arguments as well"
+                    if first in loops.header_accesses and not first.indices
+                    else f"give {node.tensor} the same number of indices everywhere",
+                )
             elif _batched(first) != _batched(node):
-                yield Fault(f"{node.tensor} has `...` in one place and not in another", node.span,
-                            f"write {show_access(first)} or {show_access(node)} everywhere")
+                yield Fault(
+                    f"{node.tensor} has `...` in one place and not in another",
+                    node.span,
+                    f"write {show_access(first)} or {show_access(node)} everywhere",
+                )
 
 
 def _batched(access: ir.Access) -> bool:
@@ -94,17 +104,29 @@ def whole_assignment(loops: ir.Loops) -> Iterator[Fault]:
         right = [i for i in statement.indices if i not in target]
         if right:
             names = " and ".join(right)
-            span = next((n.span for n in (*ir.walk(statement.value), *statement.nodes)
-                         if isinstance(n, ir.Index) and n.name in right), statement.span)
+            span = next(
+                (
+                    n.span
+                    for n in (*ir.walk(statement.value), *statement.nodes)
+                    if isinstance(n, ir.Index) and n.name in right
+                ),
+                statement.span,
+            )
             verb = "stands" if len(right) == 1 else "stand"
-            yield Fault(f"index {names} {verb} on the right of `=` but not in the target", span,
-                        f"write `+=` to sum over {names}, or add {names} to {show_access(statement.target)}")
+            yield Fault(
+                f"index {names} {verb} on the right of `=` but not in the target",
+                span,
+                f"write `+=` to sum over {names}, or add {names} to {show_access(statement.target)}",
+            )
         missing = [b.index for b in blocks if b.index not in target]
         if missing and not right and statement.target.tensor not in loops.updated:
             name, tensor = missing[-1], statement.target.tensor
             inner = ",".join((name, *(show(e, tight=True) for e in statement.target.indices)))
-            yield Fault(f"every step of `for {name}` would write {show_access(statement.target)} again", statement.span,
-                        f"give each step its own element: `{tensor}[{inner}] = ...`")
+            yield Fault(
+                f"every step of `for {name}` would write {show_access(statement.target)} again",
+                statement.span,
+                f"give each step its own element: `{tensor}[{inner}] = ...`",
+            )
 
 
 def one_operator(loops: ir.Loops) -> Iterator[Fault]:
@@ -117,10 +139,15 @@ def one_operator(loops: ir.Loops) -> Iterator[Fault]:
                 continue
             yield Fault(
                 f"{statement.target.tensor} is written with `{statement.operator}` here and with "
-                f"`{earlier.operator}` before", statement.span,
+                f"`{earlier.operator}` before",
+                statement.span,
                 "one tensor has one operator: write "
-                + ("`+=` in both (a sum starts from 0)" if {earlier.operator, statement.operator} <= {"=", "+=", "-="}
-                   else "the second result under another name"))
+                + (
+                    "`+=` in both (a sum starts from 0)"
+                    if {earlier.operator, statement.operator} <= {"=", "+=", "-="}
+                    else "the second result under another name"
+                ),
+            )
 
 
 def complete_before_read(loops: ir.Loops) -> Iterator[Fault]:
@@ -133,18 +160,27 @@ def complete_before_read(loops: ir.Loops) -> Iterator[Fault]:
             read.setdefault(access.tensor, blocks)
         if target in loops.updated:
             if statement.operator != "=":
-                yield Fault(f"{target} is an argument, and `{statement.operator}` would start from nothing and "
-                            "ignore it", statement.span, f"write {_update(statement)} to update it")
+                yield Fault(
+                    f"{target} is an argument, and `{statement.operator}` would start from nothing and ignore it",
+                    statement.span,
+                    f"write {_update(statement)} to update it",
+                )
             continue
         together = bool(blocks) and any(b in read.get(target, ()) for b in blocks)
         if target in read and not together:
             if own and statement.operator != "=":
-                yield Fault(f"{target} is read by the statement that accumulates into it", statement.span,
-                            f"give the result a name of its own, or write `{show_access(statement.target)} = ...` to "
-                            "update an input")
+                yield Fault(
+                    f"{target} is read by the statement that accumulates into it",
+                    statement.span,
+                    f"give the result a name of its own, or write `{show_access(statement.target)} = ...` to "
+                    "update an input",
+                )
             else:
-                yield Fault(f"{target} is written after it was read", statement.span,
-                            "write all of it before the first statement that reads it, or use another name")
+                yield Fault(
+                    f"{target} is written after it was read",
+                    statement.span,
+                    "write all of it before the first statement that reads it, or use another name",
+                )
 
 
 def _update(statement: ir.Statement) -> str:
@@ -164,8 +200,11 @@ def guard_atoms(loops: ir.Loops) -> Iterator[Fault]:
         for root in (*statement.target.indices, statement.value):
             for node in ir.walk(root):
                 if isinstance(node, ir.Inside):
-                    yield Fault("`inside` stands outside of a guard", node.span,
-                                "write it behind the statement, without `else`: `Y[i] = X[i+1] if inside`")
+                    yield Fault(
+                        "`inside` stands outside of a guard",
+                        node.span,
+                        "write it behind the statement, without `else`: `Y[i] = X[i+1] if inside`",
+                    )
 
 
 def index_expressions(loops: ir.Loops) -> Iterator[Fault]:
@@ -179,30 +218,44 @@ def index_expressions(loops: ir.Loops) -> Iterator[Fault]:
         for node in ir.walk(declaration.value):
             if isinstance(node, ir.Index | ir.Access):
                 name = node.name if isinstance(node, ir.Index) else node.tensor
-                yield Fault(f"{name} has no place in a size", node.span,
-                            f"write `size({name})` for the range of an index; a static integer is declared "
-                            f"`{name}: int`")
+                yield Fault(
+                    f"{name} has no place in a size",
+                    node.span,
+                    f"write `size({name})` for the range of an index; a static integer is declared `{name}: int`",
+                )
 
 
 def _index_faults(node: ir.Expr) -> Iterator[Fault]:
     match node:
         case ir.Number(value=value) if not isinstance(value, int):
-            yield Fault(f"{value} is not a whole number", node.span,
-                        "indices and sizes are whole numbers: write `i//2` for half of i")
+            yield Fault(
+                f"{value} is not a whole number",
+                node.span,
+                "indices and sizes are whole numbers: write `i//2` for half of i",
+            )
         case ir.Binary(operator="/"):
             yield Fault("`/` does not give a whole number", node.span, "write `//`")
         case ir.Binary(operator="**"):
             yield Fault("`**` cannot stand in an index or a size", node.span, "write the product: `i*i`")
         case ir.Call(function=function) if function not in INDEX_FUNCTIONS:
-            yield Fault(f"`{function}` cannot stand inside brackets", node.span,
-                        "an index is made of + - * // % min max abs and integer arrays")
+            yield Fault(
+                f"`{function}` cannot stand inside brackets",
+                node.span,
+                "an index is made of + - * // % min max abs and integer arrays",
+            )
         case ir.Conditional():
-            yield Fault("a conditional cannot stand inside brackets", node.span,
-                        "put it around the access: `X[i-1] if i > 0 else X[0]`")
+            yield Fault(
+                "a conditional cannot stand inside brackets",
+                node.span,
+                "put it around the access: `X[i-1] if i > 0 else X[0]`",
+            )
             return
         case ir.Compare() | ir.Logic() | ir.Unary(operator="not") | ir.Inside():
-            yield Fault("a condition cannot stand inside brackets", node.span,
-                        "write it behind the statement: `Y[i] = X[i] if i < 3`")
+            yield Fault(
+                "a condition cannot stand inside brackets",
+                node.span,
+                "write it behind the statement: `Y[i] = X[i] if i < 3`",
+            )
             return
     if not isinstance(node, ir.Access):  # a gather's own indices are checked where it is met
         for part in ir.children(node):
@@ -219,20 +272,28 @@ def header_names(loops: ir.Loops) -> Iterator[Fault]:
     for access in loops.header_accesses:
         for place in access.indices:
             if not isinstance(place, ir.Index):
-                yield Fault(f"{show_access(access)} in a header has plain indices only", access.span,
-                            f"write `{access.tensor}[i,j]`")
+                yield Fault(
+                    f"{show_access(access)} in a header has plain indices only",
+                    access.span,
+                    f"write `{access.tensor}[i,j]`",
+                )
     for output in loops.header.outputs:
         if output.tensor not in loops.written and output.tensor not in arguments:
-            yield Fault(f"the output {output.tensor} is never written", output.span,
-                        hints.closest(output.tensor, list(loops.written))
-                        or f"add a statement `{show_access(output)} = ...`")
+            yield Fault(
+                f"the output {output.tensor} is never written",
+                output.span,
+                hints.closest(output.tensor, list(loops.written)) or f"add a statement `{show_access(output)} = ...`",
+            )
     known = {*arguments, *loops.written}
     for statement in loops.statements:
         for access in statement.reads:
             if access.tensor not in known:
                 hint = hints.closest(access.tensor, sorted(known))
-                yield Fault(f"{access.tensor} is neither an argument nor written", access.span,
-                            hint or f"add {show_access(access)} to the arguments of {loops.header.name}")
+                yield Fault(
+                    f"{access.tensor} is neither an argument nor written",
+                    access.span,
+                    hint or f"add {show_access(access)} to the arguments of {loops.header.name}",
+                )
                 known.add(access.tensor)
 
 
@@ -242,20 +303,25 @@ def named_outputs(loops: ir.Loops) -> Iterator[Fault]:
             hint = hints.closest(name, list(loops.written))
             yield Fault(f"the output {name} is never written", None, hint or f"add a statement `{name} = ...`")
     if not loops.header and loops.body and not loops.outputs:
-        yield Fault("the program has no output: every tensor it writes is read again", None,
-                    f"name the outputs in a last line: `return {loops.written[-1]}`")
+        yield Fault(
+            "the program has no output: every tensor it writes is read again",
+            None,
+            f"name the outputs in a last line: `return {loops.written[-1]}`",
+        )
 
 
 def blocks_nest(loops: ir.Loops) -> Iterator[Fault]:
     for _, blocks in loops.located:
         names = [b.index for b in blocks]
         if len(set(names)) < len(names):
-            yield Fault(f"`for {names[-1]}` stands inside itself", blocks[-1].span,
-                        "use another index for the inner block")
+            yield Fault(
+                f"`for {names[-1]}` stands inside itself", blocks[-1].span, "use another index for the inner block"
+            )
     for block in dict.fromkeys(b for _, blocks in loops.located for b in blocks):
         if block.index in loops.static_names:
-            yield Fault(f"{block.index} is a static integer, not an index", block.span,
-                        "use another name for the block")
+            yield Fault(
+                f"{block.index} is a static integer, not an index", block.span, "use another name for the block"
+            )
 
 
 def axes_exist(loops: ir.Loops) -> Iterator[Fault]:
@@ -266,22 +332,32 @@ def axes_exist(loops: ir.Loops) -> Iterator[Fault]:
         if isinstance(node, ir.AxisSize) and node.tensor in loops.ranks:
             rank = loops.ranks[node.tensor]
             if node.axis >= rank:
-                yield Fault(f"{node.tensor} has {_count(rank, 'axis', 'axes')}; {show(node)} asks for another",
-                            node.span, f"axes count from 0: the last one is `size({node.tensor}, {rank - 1})`" if rank
-                            else f"{node.tensor} is a scalar: write 1")
+                yield Fault(
+                    f"{node.tensor} has {_count(rank, 'axis', 'axes')}; {show(node)} asks for another",
+                    node.span,
+                    f"axes count from 0: the last one is `size({node.tensor}, {rank - 1})`"
+                    if rank
+                    else f"{node.tensor} is a scalar: write 1",
+                )
         if isinstance(node, ir.AxisSize) and node.tensor in loops.indices:
             yield Fault(f"{node.tensor} is an index, which has no axes", node.span, f"write `size({node.tensor})`")
         if isinstance(node, ir.Size) and node.index in loops.ranks:
-            yield Fault(f"{node.index} is a tensor; size() asks for one of its axes", node.span,
-                        f"write `size({node.index}, 0)`")
+            yield Fault(
+                f"{node.index} is a tensor; size() asks for one of its axes",
+                node.span,
+                f"write `size({node.index}, 0)`",
+            )
 
 
 def sizes_of_inputs(loops: ir.Loops) -> Iterator[Fault]:
     for declaration in loops.sizes:
         subject = declaration.subject
         if isinstance(subject, ir.AxisSize) and subject.tensor not in {*loops.written, *loops.inputs}:
-            yield Fault(f"{show(subject)} is declared, but nothing writes {subject.tensor}", declaration.span,
-                        hints.closest(subject.tensor, list(loops.written)) or "remove the line")
+            yield Fault(
+                f"{show(subject)} is declared, but nothing writes {subject.tensor}",
+                declaration.span,
+                hints.closest(subject.tensor, list(loops.written)) or "remove the line",
+            )
 
 
 RULES = (

@@ -6,15 +6,17 @@ ANY = 10**6
 
 FUNCTIONS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(
-        "abs sign sqrt exp log log1p expm1 sin cos tan asin acos atan sinh cosh tanh sigmoid relu gelu silu softplus "
-        "erf floor ceil round stop".split(),
+        (
+            "abs", "sign", "sqrt", "exp", "log", "log1p", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
+            "cosh", "tanh", "sigmoid", "relu", "gelu", "silu", "softplus", "erf", "floor", "ceil", "round", "stop",
+        ),
         (1, 1),
     ),
     **dict.fromkeys(("pow", "atan2", "hypot"), (2, 2)),
     **dict.fromkeys(("min", "max"), (2, ANY)),
     "where": (3, 3),
     **dict.fromkeys(("uniform", "normal"), (1, ANY)),
-}
+}  # fmt: skip
 
 KEYWORDS = frozenset({"if", "else", "and", "or", "not", "for", "def", "return", "inside", "inf", "size"})
 

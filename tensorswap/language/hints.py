@@ -15,15 +15,24 @@ DERIVED = "grad|dot|arg|others|total|adjoint|tangent|batch"  # what may stand be
 # Each row: a pattern searched in the faulty line, what is wrong, what would be right. The first match speaks. The
 # caret stands under the group `at`, or under all of the match; the texts may use the groups of the pattern.
 PATTERNS: tuple[tuple[str, str, str], ...] = (
-    (r"\bfor\s+(?P<index>\w+)\s+(?P<at>in\b.*?)\s*:?\s*$", "`for` names an index and nothing else",
-     "write `for {index}:`; its range comes from the tensors, or from `size({index}) = ...`"),
+    (
+        r"\bfor\s+(?P<index>\w+)\s+(?P<at>in\b.*?)\s*:?\s*$",
+        "`for` names an index and nothing else",
+        "write `for {index}:`; its range comes from the tensors, or from `size({index}) = ...`",
+    ),
     (r"^\s*for\s+\w+\s*(?P<at>,)", "a `for` block has one index", "put one `for` block inside the other"),
     (r"^\s*(?P<head>for\s+\w+(?:\s+down)?)(?P<at>)\s*$", "a `for` line ends with a colon", "write `{head}:`"),
     (r"^\s*(?P<head>def\b.*->.*\S)(?P<at>)(?<!:)\s*$", "a `def` line ends with a colon", "write `{head}:`"),
-    (r"(?P<name>[A-Za-z_]\w*)\s*\[(?P<a>[^\[\]]*)(?P<at>\]\s*\[)(?P<b>[^\[\]]*)\]", "indices stand in one bracket",
-     "write `{name}[{a},{b}]`"),
-    (r"\[[^\[\]]*(?P<at>:)[^\[\]]*\]", "slices are not part of the language: an index runs over a whole range",
-     "name an index, `X[i]`, shift it, `X[i+1]`, or guard it, `if i < 3`"),
+    (
+        r"(?P<name>[A-Za-z_]\w*)\s*\[(?P<a>[^\[\]]*)(?P<at>\]\s*\[)(?P<b>[^\[\]]*)\]",
+        "indices stand in one bracket",
+        "write `{name}[{a},{b}]`",
+    ),
+    (
+        r"\[[^\[\]]*(?P<at>:)[^\[\]]*\]",
+        "slices are not part of the language: an index runs over a whole range",
+        "name an index, `X[i]`, shift it, `X[i+1]`, or guard it, `if i < 3`",
+    ),
     (r"^\s*@\s*\w+(?:\(.*\))?\s*$", "there are no decorators", "remove the line"),
     (r"@", "`@` is not an operator here", "write the sum: `Y[i,j] += A[i,k] * B[k,j]`"),
     (r"\^", "`^` is not an operator here", "write `x ** 2` for a power"),
@@ -31,50 +40,84 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
     (r"(?P<sign>\|\|?)", "`{sign}` is not an operator here", "write `or`"),
     (r":=", "`:=` is not an operator here", "write `=` (each element once) or `+=` (a sum)"),
     (TARGET + r"(?P<at><-)", "an arrow does not assign", "write `=` (each element once) or `+=` (a sum)"),
-    (TARGET + r"(?P<at>(?P<sign>\+|-)(?P=sign))\s*$", "`{sign}{sign}` is not an operator here",
-     "write `{sign}= 1`"),
-    (r"(?P<sign>//|\*\*|/|%)=", "there is no `{sign}=`",
-     "the operators are = += -= *= max= min= argmax= argmin="),
-    (TARGET + r"(?P<at>(?P<sign>max|min|argmax|argmin|[-+*])\s+=)", "an operator has no space before its `=`",
-     "write `{sign}=`"),
+    (TARGET + r"(?P<at>(?P<sign>\+|-)(?P=sign))\s*$", "`{sign}{sign}` is not an operator here", "write `{sign}= 1`"),
+    (r"(?P<sign>//|\*\*|/|%)=", "there is no `{sign}=`", "the operators are = += -= *= max= min= argmax= argmin="),
+    (
+        TARGET + r"(?P<at>(?P<sign>max|min|argmax|argmin|[-+*])\s+=)",
+        "an operator has no space before its `=`",
+        "write `{sign}=`",
+    ),
     (TARGET + r"(?P<at>==)", "`==` compares; it does not assign", "write `=` (each element once) or `+=` (a sum)"),
     (r"^\s*(?P<at>if)\b", "a guard stands behind its statement", "write `Y[i] = X[i] if i < 3`"),
     (r"\bif\b[^=]*[^=<>!+*-](?P<at>=)(?!=)", "`=` assigns; it does not compare", "write `==`"),
     (r"!(?!=)", "`!` is not an operator here", "write `not`"),
     (r"\?", "`?` is not an operator here", "write `a if condition else b`"),
     (r"\b(?:np|numpy|jnp|torch|tf|math)\.(?P<function>\w+)", "functions have no module in front", ""),
-    (r"(?P<name>[A-Za-z_]\w*)(?:\[[^\]]*\])?(?P<at>\.T\b)", "a transpose is an order of indices",
-     "write `{name}[j,i]` for the transpose of `{name}[i,j]`"),
-    (r"(?P<name>[A-Za-z_]\w*)(?P<at>\.(?:shape|size)\b)", "a size has a name of its own",
-     "write `size(i)` for an index or `size({name}, 0)` for an axis"),
-    (r"[\w\])](?P<at>\.(?:sum|mean|max|min|prod)\s*\()", "tensors have no methods",
-     "write the reduction as an operator: `s[i] += X[i,j]`, `m[i] max= X[i,j]`"),
+    (
+        r"(?P<name>[A-Za-z_]\w*)(?:\[[^\]]*\])?(?P<at>\.T\b)",
+        "a transpose is an order of indices",
+        "write `{name}[j,i]` for the transpose of `{name}[i,j]`",
+    ),
+    (
+        r"(?P<name>[A-Za-z_]\w*)(?P<at>\.(?:shape|size)\b)",
+        "a size has a name of its own",
+        "write `size(i)` for an index or `size({name}, 0)` for an axis",
+    ),
+    (
+        r"[\w\])](?P<at>\.(?:sum|mean|max|min|prod)\s*\()",
+        "tensors have no methods",
+        "write the reduction as an operator: `s[i] += X[i,j]`, `m[i] max= X[i,j]`",
+    ),
     (r"\](?P<at>\.[A-Za-z_]\w*)", "tensors have no attributes", "write the loop itself: `Y[i] = X[i]`"),
-    (rf"(?P<before>[A-Za-z_]\w*)(?P<at>\.(?!(?:{DERIVED})[0-9]*\b)(?P<after>[A-Za-z_]\w*))",
-     "a name has no dot, save the derivative's own `.grad` and `.dot`", "write `{before}_{after}`"),
+    (
+        rf"(?P<before>[A-Za-z_]\w*)(?P<at>\.(?!(?:{DERIVED})[0-9]*\b)(?P<after>[A-Za-z_]\w*))",
+        "a name has no dot, save the derivative's own `.grad` and `.dot`",
+        "write `{before}_{after}`",
+    ),
     (r"\blambda\b", "there is no `lambda`", "write the expression itself, or `def name(X[i]) -> Y[i]:`"),
-    (r"^\s*(?P<at>import|from)\b", "this is not Python: a program is index-loop statements only",
-     "remove the line; functions such as `exp` need no import"),
-    (r"^\s*(?P<at>while|class|with|try|except|raise|assert|yield|async|await|global|del|pass|break|continue|print)\b"
-     r"(?![\[\w])(?!\s*[-+*]?=)", "this is not Python: a program is index-loop statements only",
-     "write `Y[i] = exp(X[i])`; `for t:` is the loop that runs in order"),
+    (
+        r"^\s*(?P<at>import|from)\b",
+        "this is not Python: a program is index-loop statements only",
+        "remove the line; functions such as `exp` need no import",
+    ),
+    (
+        r"^\s*(?P<at>while|class|with|try|except|raise|assert|yield|async|await|global|del|pass|break|continue|print)\b"
+        r"(?![\[\w])(?!\s*[-+*]?=)",
+        "this is not Python: a program is index-loop statements only",
+        "write `Y[i] = exp(X[i])`; `for t:` is the loop that runs in order",
+    ),
     (r"\belif\b", "there is no `elif`", "write `a if p else b if q else c`"),
     (r"^(?!.*\bif\b).*?(?P<at>\belse\b)", "`else` has no `if` before it", "write `a if condition else b`"),
     (r"^\s*(?P<head>def\s+\w+\(.*\))(?P<at>\s*:)\s*$", "a definition names its outputs", "write `{head} -> Y[i]:`"),
     (r"^\s*(?P<at>def)\b(?!\s+\w+\()", "a definition has a name and arguments", "write `def name(X[i]) -> Y[i]:`"),
-    (rf"(?P<at>\b(?P<word>{'|'.join(sorted(KEYWORDS))})\b)\s*(?:\[|[-+*]?=(?!=))",
-     "`{word}` is a word of the language and cannot name a tensor", "use another name"),
-    (r"(?P<at>//|/\*)\s*[A-Za-z]+\s+(?!(?:if|else|and|or|not)\b)[A-Za-z]", "a comment starts with `#`",
-     "write `# ...`"),
+    (
+        rf"(?P<at>\b(?P<word>{'|'.join(sorted(KEYWORDS))})\b)\s*(?:\[|[-+*]?=(?!=))",
+        "`{word}` is a word of the language and cannot name a tensor",
+        "use another name",
+    ),
+    (
+        r"(?P<at>//|/\*)\s*[A-Za-z]+\s+(?!(?:if|else|and|or|not)\b)[A-Za-z]",
+        "a comment starts with `#`",
+        "write `# ...`",
+    ),
     (r";", "one statement stands on one line", "end the line here; the next statement goes on its own line"),
-    (r"(?<![\w.])(?P<number>[0-9]+\.?[0-9]*)(?![eE][-+]?[0-9])(?P<name>[A-Za-z_]\w*)", "a product needs its `*`",
-     "write `{number}*{name}`"),
+    (
+        r"(?<![\w.])(?P<number>[0-9]+\.?[0-9]*)(?![eE][-+]?[0-9])(?P<name>[A-Za-z_]\w*)",
+        "a product needs its `*`",
+        "write `{number}*{name}`",
+    ),
     (r"['\"][^'\"]*['\"]?", "there are no texts in an expression", "use names, numbers and indices"),
     (r"[{}]", "braces have no meaning here", "use parentheses, or brackets for indices"),
-    (r"^\s*(?P<name>[A-Za-z_]\w*)(?P<at>\((?P<inner>[^()]*)\))\s*(?:\+|-|\*|max|min|argmax|argmin)?=",
-     "indices stand in square brackets", "write `{name}[{inner}]`"),
-    (r"^\s*(?P<value>[A-Za-z_][\w.]*(?:\[[^\]]*\]|\(.*\))?)\s*$", "a statement assigns something",
-     "write `Y[i] = {value}`"),
+    (
+        r"^\s*(?P<name>[A-Za-z_]\w*)(?P<at>\((?P<inner>[^()]*)\))\s*(?:\+|-|\*|max|min|argmax|argmin)?=",
+        "indices stand in square brackets",
+        "write `{name}[{inner}]`",
+    ),
+    (
+        r"^\s*(?P<value>[A-Za-z_][\w.]*(?:\[[^\]]*\]|\(.*\))?)\s*$",
+        "a statement assigns something",
+        "write `Y[i] = {value}`",
+    ),
     (r"\bsize\s*\([^)]*,(?P<at>[^)0-9]*)\)", "the axis of `size` is a number", "write `size(X, 0)`"),
 )
 
@@ -140,14 +183,19 @@ def unknown_function(name: str, arguments: str = "i") -> str:
     close = difflib.get_close_matches(name[:80], FUNCTIONS, n=1)
     if close:
         return f"did you mean `{close[0]}`?"
-    return (f"a tensor takes square brackets, `{name}[{arguments}]`; a definition is called as a whole statement, "
-            f"`Y = {name}(X)`")
+    return (
+        f"a tensor takes square brackets, `{name}[{arguments}]`; a definition is called as a whole statement, "
+        f"`Y = {name}(X)`"
+    )
 
 
 def unknown_call(name: str, known: list[str]) -> str:
     """What to write instead of a whole-statement call of a name that is neither a function nor among `known`."""
-    return NEAR.get(name) or closest(name, [*known, *FUNCTIONS]) or (
-        f"define it, `def {name}(X[i]) -> Y[i]:`; the standard library is listed by ts.ops()")
+    return (
+        NEAR.get(name)
+        or closest(name, [*known, *FUNCTIONS])
+        or (f"define it, `def {name}(X[i]) -> Y[i]:`; the standard library is listed by ts.ops()")
+    )
 
 
 def closest(name: str, known: list[str]) -> str:
@@ -182,8 +230,11 @@ def syntax(text: str, start: int, end: int, indent: bool = False) -> tuple[str, 
         return "this line is indented, but stands in no block", "begin it below the line before", (start, start + 1)
     above = text[:first].rstrip().rpartition("\n")[2].split("#")[0].strip()
     if above.endswith(":") and re.match(r"(?:for|def)\b", above) and not code[:1].isspace() and start == first:
-        return ("the lines of a block are indented",
-                f"put four spaces before this line: it belongs to `{shown(above)}`", (start, end))
+        return (
+            "the lines of a block are indented",
+            f"put four spaces before this line: it belongs to `{shown(above)}`",
+            (start, end),
+        )
     found = _brackets(text, last) or _pattern(code, first)
     if found:
         return found
@@ -197,15 +248,28 @@ def syntax(text: str, start: int, end: int, indent: bool = False) -> tuple[str, 
     if token[0] in LOOK_ALIKES:
         return f"`{shown(token[0])}` is not an ASCII character", f"write `{LOOK_ALIKES[token[0]]}`", (start, start + 1)
     if not token[0].isascii():
-        return (f"`{shown(token[0])}` is not an ASCII character", "names are made of the letters A to Z, digits and _",
-                (start, start + 1))
-    if (token[0].isalnum() and token not in KEYWORDS and before and (before[-1].isalnum() or before[-1] in ")]")
-            and before.split()[-1] not in KEYWORDS):
-        return (f"an operator is missing before `{shown(token)}`",
-                "write `Y[i] = X[i]` to assign, `a * b` for a product", (start, end))
-    return (f"`{shown(token)}` does not belong here",
-            "a statement is `target OP expression [if guard]`, with OP one of = += -= *= max= min= argmax= argmin=",
-            (start, end))
+        return (
+            f"`{shown(token[0])}` is not an ASCII character",
+            "names are made of the letters A to Z, digits and _",
+            (start, start + 1),
+        )
+    if (
+        token[0].isalnum()
+        and token not in KEYWORDS
+        and before
+        and (before[-1].isalnum() or before[-1] in ")]")
+        and before.split()[-1] not in KEYWORDS
+    ):
+        return (
+            f"an operator is missing before `{shown(token)}`",
+            "write `Y[i] = X[i]` to assign, `a * b` for a product",
+            (start, end),
+        )
+    return (
+        f"`{shown(token)}` does not belong here",
+        "a statement is `target OP expression [if guard]`, with OP one of = += -= *= max= min= argmax= argmin=",
+        (start, end),
+    )
 
 
 def _pattern(code: str, first: int) -> tuple[str, str, Place] | None:

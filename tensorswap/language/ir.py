@@ -435,8 +435,11 @@ def map_statement(statement: Statement, change: Callable[[Expr], Expr]) -> State
 def map_items(body: tuple[Item, ...], change: Callable[[Statement], Item]) -> tuple[Item, ...]:
     """The body with `change` applied to every statement, inside blocks too."""
     return tuple(
-        replace(item, body=map_items(item.body, change)) if isinstance(item, Block)
-        else change(item) if isinstance(item, Statement) else item
+        replace(item, body=map_items(item.body, change))
+        if isinstance(item, Block)
+        else change(item)
+        if isinstance(item, Statement)
+        else item
         for item in body
     )
 
@@ -455,6 +458,7 @@ def map_loops(loops: Loops, change: Callable[[Expr], Expr]) -> Loops:
             replace(a, access=access(a.access)) if isinstance(a, Argument) else a for a in header.arguments
         )
         header = replace(header, arguments=arguments, outputs=tuple(access(o) for o in header.outputs))
+
     def declaration(item: SizeDeclaration) -> SizeDeclaration:
         subject = transform(item.subject, change)
         assert isinstance(subject, Size | AxisSize)
@@ -496,4 +500,3 @@ def depth(node: Expr) -> int:
         deepest += 1
         level = [part for item in level for part in children(item)]
     return deepest
-

@@ -19,8 +19,10 @@ def check_text(text: str) -> None:
         raise LimitError(f"the text has {len(text):,} characters; at most {TEXT_LENGTH:,} are read")
     longest = max(map(len, text.split("\n")))
     if longest > LINE_LENGTH:
-        raise LimitError(f"a line has {longest:,} characters; at most {LINE_LENGTH:,} are read",
-                         hint="split the expression into several statements")
+        raise LimitError(
+            f"a line has {longest:,} characters; at most {LINE_LENGTH:,} are read",
+            hint="split the expression into several statements",
+        )
     nesting = deepest = 0
     for character in text:
         if character in "([":

@@ -1,13 +1,13 @@
-"""Text -> IR: a Lark grammar, built into nodes with exact spans. Names get their kind here; meaning is checked later."""
+"""Text -> IR: a Lark grammar, built into nodes with exact spans. Names get their kind here; check.py asks for sense."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, ClassVar
 
 from lark import Lark, Token, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, VisitError
@@ -17,6 +17,7 @@ from lark.visitors import Transformer_NonRecursive
 from ..errors import LimitError, ProgramError, Span, SyntaxFault
 from . import hints, ir, limits
 from .functions import FUNCTIONS, KEYWORDS
+from .names import flat_items, resolve_names
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,8 @@ class _UserCall(ir.Node):
 
 class _Indentation(Indenter):
     NL_type = "_NL"
-    OPEN_PAREN_types = ["LPAR", "LSQB"]
-    CLOSE_PAREN_types = ["RPAR", "RSQB"]
+    OPEN_PAREN_types: ClassVar[list[str]] = ["LPAR", "LSQB"]
+    CLOSE_PAREN_types: ClassVar[list[str]] = ["RPAR", "RSQB"]
     INDENT_type = "_INDENT"
     DEDENT_type = "_DEDENT"
     tab_len = 8
@@ -85,13 +86,19 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
         name = str(token)
         span = Span(self.text, token.start_pos or 0, token.end_pos or 0)
         if name in FUNCTIONS:
-            raise SyntaxFault(f"`{name}` is a function and cannot name a tensor or an index", span,
-                              f"use another name, such as `{name}_value`; the function is called with parentheses")
+            raise SyntaxFault(
+                f"`{name}` is a function and cannot name a tensor or an index",
+                span,
+                f"use another name, such as `{name}_value`; the function is called with parentheses",
+            )
         if name in hints.WORDS:
             raise SyntaxFault(f"there is no `{name}` here", span, hints.WORDS[name])
         if name in KEYWORDS:
-            raise SyntaxFault(f"`{name}` is a word of the language and cannot name a tensor or an index", span,
-                              f"use another name, such as `{name}_`")
+            raise SyntaxFault(
+                f"`{name}` is a word of the language and cannot name a tensor or an index",
+                span,
+                f"use another name, such as `{name}_`",
+            )
         if len(name) > limits.NAME_LENGTH:
             raise LimitError(f"a name has at most {limits.NAME_LENGTH} characters", span, "shorten it")
         return name
@@ -132,9 +139,7 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
 
     def compared(self, meta: Any, items: list[Any]) -> ir.Expr:
         span = self._span(meta)
-        pairs = [
-            ir.Compare(str(items[k + 1]), items[k], items[k + 2], span=span) for k in range(0, len(items) - 1, 2)
-        ]
+        pairs = [ir.Compare(str(items[k + 1]), items[k], items[k + 2], span=span) for k in range(0, len(items) - 1, 2)]
         result: ir.Expr = pairs[0]
         for pair in pairs[1:]:  # a < b < c means a < b and b < c
             result = ir.Logic("and", result, pair, span=span)
@@ -249,8 +254,11 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
         span = Span(self.text, meta.start_pos, _end(items, meta))
         if isinstance(value, _UserCall):
             if operator != "=" or guard is not None:
-                raise SyntaxFault(f"`{value.function}(...)` is a call of a definition: it stands alone on the right "
-                                  "of `=`", value.span, f"write `{target.tensor} = {value.function}(...)`")
+                raise SyntaxFault(
+                    f"`{value.function}(...)` is a call of a definition: it stands alone on the right of `=`",
+                    value.span,
+                    f"write `{target.tensor} = {value.function}(...)`",
+                )
             return _call_statement((target,), value.function, value.arguments, value.span or span)
         for part in (value, guard):
             if part is not None:
@@ -269,8 +277,11 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
         name, down, *body = items
         for item in body:
             if not isinstance(item, ir.Statement | ir.Block | ir.CallStatement):
-                raise SyntaxFault("only statements and blocks stand inside `for`", self._span(meta),
-                                  "move sizes, definitions and `return` out of the block")
+                raise SyntaxFault(
+                    "only statements and blocks stand inside `for`",
+                    self._span(meta),
+                    "move sizes, definitions and `return` out of the block",
+                )
         return ir.Block(self._name(name), tuple(body), down is not None, span=self._span(meta))
 
     def definition(self, meta: Any, items: list[Any]) -> ir.Loops:
@@ -335,15 +346,21 @@ def _refuse_user_call(node: Any) -> None:
         item = stack.pop()
         if isinstance(item, _UserCall):
             bare = [a.tensor if isinstance(a, ir.Access) and not a.indices else "i" for a in item.arguments.positional]
-            raise SyntaxFault(f"`{item.function}` is not a function of the language", item.span,
-                              hints.unknown_function(item.function, ",".join(bare) or "i"))
+            raise SyntaxFault(
+                f"`{item.function}` is not a function of the language",
+                item.span,
+                hints.unknown_function(item.function, ",".join(bare) or "i"),
+            )
         stack.extend(ir.children(item))
 
 
 def _refuse_depth(node: ir.Expr) -> None:
     if ir.depth(node) > limits.EXPRESSION_DEPTH:
-        raise LimitError(f"the expression nests more than {limits.EXPRESSION_DEPTH} levels deep", node.span,
-                         "split it into several statements")
+        raise LimitError(
+            f"the expression nests more than {limits.EXPRESSION_DEPTH} levels deep",
+            node.span,
+            "split it into several statements",
+        )
 
 
 def _assemble(items: list[Any], header: ir.Header | None) -> ir.Loops:
@@ -353,8 +370,11 @@ def _assemble(items: list[Any], header: ir.Header | None) -> ir.Loops:
     if nested and nested.header:
         raise SyntaxFault("a definition cannot stand inside another", nested.header.span, "move it to the top level")
     if returns and (header or len(returns) > 1 or items[-1] is not returns[0]):
-        raise SyntaxFault("`return` stands once, at the end of a program without `def`", returns[-1].span,
-                          "a `def` names its outputs behind `->`: remove the line" if header else "keep the last one")
+        raise SyntaxFault(
+            "`return` stands once, at the end of a program without `def`",
+            returns[-1].span,
+            "a `def` names its outputs behind `->`: remove the line" if header else "keep the last one",
+        )
     body = tuple(i for i in items if isinstance(i, ir.Statement | ir.Block | ir.CallStatement))
     if returns:
         _refuse_unwritten(returns[0], body)
@@ -366,119 +386,42 @@ def _assemble(items: list[Any], header: ir.Header | None) -> ir.Loops:
         header=header,
     )
     if header and loops.statics:
-        raise SyntaxFault("inside a `def`, static integers stand among its arguments", loops.statics[0].span,
-                          f"write `def {header.name}(..., {loops.statics[0].name}: int)`")
+        raise SyntaxFault(
+            "inside a `def`, static integers stand among its arguments",
+            loops.statics[0].span,
+            f"write `def {header.name}(..., {loops.statics[0].name}: int)`",
+        )
     return resolve_names(loops)
 
 
 def _refuse_unwritten(returns: _Returns, body: tuple[ir.Item, ...]) -> None:
     """Outputs that no statement writes: said here, where their place is known."""
     written: list[str] = []
-    for item in _flat(body):
+    for item in flat_items(body):
         if isinstance(item, ir.Statement):
             written.append(item.target.tensor)
         elif isinstance(item, ir.CallStatement):
             written += [target.tensor for target in item.targets]
     for name in returns.names:
         if name not in written:
-            raise ProgramError(f"the output {name} is never written", returns.span,
-                               hints.closest(name, written) or f"add a statement `{name} = ...`")
-
-
-def _kinds(loops: ir.Loops) -> tuple[frozenset[str], tuple[ir.StaticDeclaration, ...]]:
-    """The names that are indices, and static integers that only a size declaration shows."""
-    declared = set(loops.static_names)
-    implied: dict[str, ir.StaticDeclaration] = {}
-    indices: set[str] = set()
-    for declaration in loops.sizes:
-        for node in (declaration.subject, *ir.walk(declaration.value)):
-            if isinstance(node, ir.Size):
-                indices.add(node.index)
-            elif isinstance(node, ir.Access) and not node.indices and not loops.header:
-                implied.setdefault(node.tensor, ir.StaticDeclaration(node.tensor))
-    for name in _certain_indices(loops, indices):
-        implied.pop(name, None)  # an index has no place in a size: the checker says so
-    statics = declared | implied.keys()
-    for access in loops.header_accesses:
-        indices |= {n.name for e in access.indices for n in ir.walk(e) if isinstance(n, ir.Index)}
-    for item in _flat(loops.body):
-        if isinstance(item, ir.Block):
-            indices.add(item.index)
-        else:
-            for root in _roots(item):
-                for node in ir.walk(root):
-                    if isinstance(node, ir.Index):
-                        indices.add(node.name)
-                    elif isinstance(node, ir.Size):
-                        indices.add(node.index)
-    extra = tuple(d for name, d in implied.items() if name not in declared)
-    return frozenset(indices - statics), extra
-
-
-def _certain_indices(loops: ir.Loops, sized: set[str]) -> set[str]:
-    """Names that can only be indices: they stand alone in a bracket, head a block, or have a size."""
-    found = set(sized)
-    for item in _flat(loops.body):
-        if isinstance(item, ir.Block):
-            found.add(item.index)
-        else:
-            accesses = [n for root in _roots(item) for n in ir.walk(root) if isinstance(n, ir.Access)]
-            found |= {e.name for a in accesses for e in a.indices if isinstance(e, ir.Index)}
-    return found
-
-
-def _flat(body: tuple[ir.Item, ...]) -> list[ir.Item]:
-    """All items, those inside blocks behind their block."""
-    return [x for item in body for x in ((item, *_flat(item.body)) if isinstance(item, ir.Block) else (item,))]
-
-
-def _roots(item: ir.Item) -> tuple[ir.Expr, ...]:
-    if isinstance(item, ir.CallStatement):
-        return (*item.targets, *item.arguments, *(value for _, value in item.keywords))
-    assert isinstance(item, ir.Statement)
-    return (item.target, item.value) if item.guard is None else (item.target, item.value, item.guard)
-
-
-def resolve_names(loops: ir.Loops) -> ir.Loops:
-    """Gives every name its kind: index, static integer, or tensor."""
-    indices, extra = _kinds(loops)
-    statics = {*loops.static_names, *(d.name for d in extra)}
-
-    def kind(node: ir.Expr) -> ir.Expr:
-        name = node.name if isinstance(node, ir.Index) else node.tensor if isinstance(node, ir.Access) else None
-        if name is None or (isinstance(node, ir.Access) and node.indices):
-            return node
-        if name in statics:
-            return ir.Static(name, span=node.span)
-        if name in indices:
-            return ir.Index(name, span=node.span)
-        return node
-
-    def places(node: ir.Access) -> ir.Access:  # a target's own name keeps its kind: it is a tensor
-        return replace(node, indices=tuple(ir.transform(e, kind) for e in node.indices))
-
-    def settle(item: ir.Item) -> ir.Item:
-        if isinstance(item, ir.Block):
-            return replace(item, body=tuple(settle(x) for x in item.body))
-        if isinstance(item, ir.CallStatement):
-            return replace(
-                item,
-                targets=tuple(places(t) for t in item.targets),
-                arguments=tuple(ir.transform(a, kind) for a in item.arguments),
-                keywords=tuple((k, ir.transform(v, kind)) for k, v in item.keywords),
+            raise ProgramError(
+                f"the output {name} is never written",
+                returns.span,
+                hints.closest(name, written) or f"add a statement `{name} = ...`",
             )
-        guard = None if item.guard is None else ir.transform(item.guard, kind)
-        return replace(item, target=places(item.target), value=ir.transform(item.value, kind), guard=guard)
-
-    sizes = tuple(replace(d, value=ir.transform(d.value, kind)) for d in loops.sizes)
-    return replace(loops, body=tuple(settle(i) for i in loops.body), sizes=sizes, statics=loops.statics + extra)
 
 
 @cache
 def _grammar() -> Lark:
     text = resources.files(__package__).joinpath("grammar.lark").read_text()
-    return Lark(text, parser="lalr", postlex=_Indentation(), propagate_positions=True, maybe_placeholders=True,
-                start=["start", "test"])
+    return Lark(
+        text,
+        parser="lalr",
+        postlex=_Indentation(),
+        propagate_positions=True,
+        maybe_placeholders=True,
+        start=["start", "test"],
+    )
 
 
 def parse(text: str) -> Source:
@@ -505,8 +448,11 @@ def _read(text: str, start: str) -> Any:
     try:
         return _Build(text).transform(_grammar().parse(text, start=start))
     except _LostIndentation as lost:
-        raise SyntaxFault("this line is indented like no line above it", Span(text, lost.position, lost.position + 1),
-                          "indent the lines of a block alike") from None
+        raise SyntaxFault(
+            "this line is indented like no line above it",
+            Span(text, lost.position, lost.position + 1),
+            "indent the lines of a block alike",
+        ) from None
     except UnexpectedInput as error:
         raise _syntax_fault(text, error) from None
     except VisitError as error:

@@ -29,8 +29,11 @@ def binding(node: ir.Expr) -> int:
 def _is_index_arithmetic(node: ir.Expr) -> bool:
     """Integers and index names only: such a parenthesis is written without spaces, as inside a bracket."""
     parts = list(ir.walk(node))
-    return all(isinstance(p, ir.Index | ir.Static | ir.Binary | ir.Size)
-               or (isinstance(p, ir.Number) and isinstance(p.value, int)) for p in parts)
+    return all(
+        isinstance(p, ir.Index | ir.Static | ir.Binary | ir.Size)
+        or (isinstance(p, ir.Number) and isinstance(p.value, int))
+        for p in parts
+    )
 
 
 def expression(node: ir.Expr, least: int = CONDITIONAL, tight: bool = False) -> str:

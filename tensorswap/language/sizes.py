@@ -8,8 +8,8 @@ from functools import reduce
 
 from ..errors import Fault, ShapeError, Span
 from . import ir
-from .affine import Affine, affine, tidy
-from .build import ZERO, add, floor_divide, maximum, minimum, subtract
+from .affine import Affine, affine, greatest, tidy
+from .build import ZERO, add, floor_divide, minimum, subtract
 from .interval import interval
 from .ir import Expr, Number
 from .render import access as show_access
@@ -75,7 +75,8 @@ def bare_written(loops: ir.Loops) -> dict[Axis, str]:
             found.setdefault((statement.target.tensor, axis), set()).add(ir.bare(place))
     declared = {(d.subject.tensor, d.subject.axis) for d in loops.sizes if isinstance(d.subject, ir.AxisSize)}
     return {
-        key: name for key, names in found.items()
+        key: name
+        for key, names in found.items()
         if len(names) == 1 and (name := next(iter(names))) is not None and key not in declared
     }
 
@@ -121,7 +122,7 @@ def _infer_axes(loops: ir.Loops, inputs: frozenset[str], index: dict[str, Expr],
             reaches = [_reach(s, place, sizes) for s in statements]
             known = [r for r in reaches if r is not None]
             if len(known) == len(reaches):
-                axis[tensor, place] = reduce(maximum, dict.fromkeys(known))
+                axis[tensor, place] = reduce(greatest, dict.fromkeys(known))
                 progress = True
     return progress
 
@@ -134,7 +135,7 @@ def _reach(statement: ir.Statement, place: int, sizes: Mapping[str, Expr]) -> Ex
     if _has_inside(statement.guard):
         return None  # the guard asks for the extent, so the extent cannot ask for the guard
     bounds = interval(node, sizes)
-    return None if bounds is None else maximum(add(bounds[1], Number(1)), ZERO)
+    return None if bounds is None else greatest(tidy(add(bounds[1], Number(1))), ZERO)
 
 
 def _has_inside(guard: Expr | None) -> bool:
@@ -203,10 +204,10 @@ def _largest(node: Expr, name: str, extent: Expr, index: Mapping[str, Expr]) -> 
     up = add(coefficient_up, Number(own))
     if not (isinstance(up, Number) and up.value <= 0):  # up*n <= extent - 1 - rest + coefficient_up
         room = add(subtract(subtract(extent, Number(1)), rest[1]), coefficient_up)
-        found.append(maximum(floor_divide(tidy(room), up), ZERO))
+        found.append(greatest(floor_divide(tidy(room), up), ZERO))
     down = add(coefficient_down, Number(own))
     if isinstance(down, Number) and down.value < 0:  # down*n >= coefficient_down - rest
-        found.append(maximum(floor_divide(tidy(subtract(rest[0], coefficient_down)), Number(-down.value)), ZERO))
+        found.append(greatest(floor_divide(tidy(subtract(rest[0], coefficient_down)), Number(-down.value)), ZERO))
     return reduce(minimum, found) if found else None
 
 
@@ -223,7 +224,10 @@ def _own_size(constant: Expr, name: str) -> tuple[int, Expr | None]:
 
 
 def resolve(
-    loops: ir.Loops, rules: SizeRules, shapes: Mapping[str, tuple[int, ...]], statics: Mapping[str, int],
+    loops: ir.Loops,
+    rules: SizeRules,
+    shapes: Mapping[str, tuple[int, ...]],
+    statics: Mapping[str, int],
     given: Mapping[str, int],
 ) -> Sizes:
     """The numbers of one call, from the shapes of the inputs; every disagreement is collected, then raised."""
@@ -251,8 +255,10 @@ def resolve(
             raise _missing_axis(loops, tensor, place)
         key = f"{tensor},{place}"
         if key in active:
-            raise ShapeError(f"the size of {tensor}'s axis {place} depends on itself",
-                             hint=f"declare `size({tensor}, {place}) = ...`")
+            raise ShapeError(
+                f"the size of {tensor}'s axis {place} depends on itself",
+                hint=f"declare `size({tensor}, {place}) = ...`",
+            )
         active.append(key)
         value = evaluate(rules.axis[tensor, place])
         active.pop()
@@ -263,8 +269,11 @@ def resolve(
 
     for name in (*loops.indices, *given):
         if name != ir.BATCH and size_of(name) < 0:
-            raise ShapeError(f"index {name} would have the negative size {index[name]}",
-                             _declaration_span(loops, name), f"check `size({name})` against the shapes given")
+            raise ShapeError(
+                f"index {name} would have the negative size {index[name]}",
+                _declaration_span(loops, name),
+                f"check `size({name})` against the shapes given",
+            )
     all_shapes = dict(shapes)
     for tensor in loops.written:
         if tensor not in all_shapes:
@@ -289,12 +298,15 @@ def _check_missing(loops: ir.Loops, rules: SizeRules) -> None:
 
 def _missing_size(loops: ir.Loops, name: str) -> ShapeError:
     uses = [
-        n for s in loops.statements for n in s.nodes
+        n
+        for s in loops.statements
+        for n in s.nodes
         if isinstance(n, ir.Access) and any(name in ir.index_names(e) for e in n.indices)
     ]
     where = f"; it stands in {', '.join(dict.fromkeys(show_access(u) for u in uses[:4]))}" if uses else ""
     return ShapeError(
-        f"the size of index {name} cannot be found{where}", uses[0].span if uses else None,
+        f"the size of index {name} cannot be found{where}",
+        uses[0].span if uses else None,
         f"declare it, `size({name}) = ...`, or give it at the call, `{name}=10`",
     )
 
@@ -303,8 +315,11 @@ def _missing_axis(loops: ir.Loops, tensor: str, place: int) -> ShapeError:
     target = next((s.target for s in loops.statements if s.target.tensor == tensor), None)
     span = target.span if target else None
     why = f" from `{show(target.indices[place])}`" if target and place < len(target.indices) else ""
-    return ShapeError(f"the size of {tensor}'s axis {place} cannot be found{why}", span,
-                      f"declare it: `size({tensor}, {place}) = ...`")
+    return ShapeError(
+        f"the size of {tensor}'s axis {place} cannot be found{why}",
+        span,
+        f"declare it: `size({tensor}, {place}) = ...`",
+    )
 
 
 def _disagreements(loops: ir.Loops, sizes: Sizes, given: Mapping[str, int]) -> Iterator[Fault]:
@@ -312,8 +327,10 @@ def _disagreements(loops: ir.Loops, sizes: Sizes, given: Mapping[str, int]) -> I
     inputs = set(loops.inputs)
     written = bare_written(loops)
     strict = [
-        use for use in bare_uses(loops)
-        if (use.tensor in inputs or (use.tensor, use.axis) in written) and use.index != ir.BATCH
+        use
+        for use in bare_uses(loops)
+        if (use.tensor in inputs or (use.tensor, use.axis) in written)
+        and use.index != ir.BATCH
         and use.axis < len(sizes.shapes.get(use.tensor, ()))
     ]
     anchors: dict[str, BareUse] = {}  # a use of each index that agrees with its size
@@ -330,24 +347,33 @@ def _disagreements(loops: ir.Loops, sizes: Sizes, given: Mapping[str, int]) -> I
         told.add(key)
         if anchor is not None:
             first = f"{size} on {anchor.tensor} (axis {anchor.axis})"
-            hint = f"one index is one range: give {anchor.tensor} and {use.tensor} the same size there, or use two indices"
+            hint = (
+                f"one index is one range: give {anchor.tensor} and {use.tensor} the same size there, or use two indices"
+            )
         else:
             first = f"{size} as given at the call" if use.index in given else f"{size} by `size({use.index})`"
             hint = f"one index is one range: `{use.tensor}` needs size({use.index}) = {extent}, or another index"
             if size < extent:
                 hint += f"; `{use.index}+0` reads a part of an axis"
-        yield Fault(f"index {use.index} has size {first} but {extent} on {use.tensor} (axis {use.axis})", use.span, hint)
+        yield Fault(
+            f"index {use.index} has size {first} but {extent} on {use.tensor} (axis {use.axis})", use.span, hint
+        )
 
 
 def _declaration_faults(loops: ir.Loops, sizes: Sizes) -> Iterator[Fault]:
     for declaration in loops.sizes:
         wanted = sizes.value(declaration.value)
         subject = declaration.subject
-        actual = sizes.index[subject.index] if isinstance(subject, ir.Size) else sizes.shapes[subject.tensor][subject.axis]
+        actual = (
+            sizes.index[subject.index] if isinstance(subject, ir.Size) else sizes.shapes[subject.tensor][subject.axis]
+        )
         if wanted != actual:
             formula = "" if isinstance(declaration.value, Number) else f"{show(declaration.value)} = "
-            yield Fault(f"{show(subject)} is {actual}, but is declared as {formula}{wanted}",
-                        declaration.span, "make the declaration and the arrays agree")
+            yield Fault(
+                f"{show(subject)} is {actual}, but is declared as {formula}{wanted}",
+                declaration.span,
+                "make the declaration and the arrays agree",
+            )
 
 
 def _evaluate(
@@ -370,7 +396,9 @@ def _evaluate(
             case ir.Binary(operator=operator, left=a, right=b):
                 x, y = number(a), number(b)
                 if operator in ("//", "%") and y == 0:
-                    raise ShapeError(f"`{show(n)}` divides by zero", n.span, "a size or static integer here must not be 0")
+                    raise ShapeError(
+                        f"`{show(n)}` divides by zero", n.span, "a size or static integer here must not be 0"
+                    )
                 match operator:
                     case "+":
                         return x + y
@@ -388,8 +416,11 @@ def _evaluate(
                 return max(map(number, arguments))
             case ir.Call(function="abs", arguments=(a,)):
                 return abs(number(a))
-        raise ShapeError(f"`{show(n)}` cannot stand in a size", n.span,
-                         "a size is made of size(...), static integers, whole numbers and + - * // % min max")
+        raise ShapeError(
+            f"`{show(n)}` cannot stand in a size",
+            n.span,
+            "a size is made of size(...), static integers, whole numbers and + - * // % min max",
+        )
 
     return number(node)
 

@@ -34,8 +34,12 @@ def smooth_reads(loops: ir.Loops) -> list[tuple[ir.Statement, frozenset[str]]]:
     """For each statement the tensors that its value depends on smoothly."""
     everything = frozenset(loops.read) - integer_uses(loops).keys()
     return [
-        (s, frozenset() if s.operator.startswith("arg")
-         else frozenset(c.access.tensor for c in contributions(s.value, everything)))
+        (
+            s,
+            frozenset()
+            if s.operator.startswith("arg")
+            else frozenset(c.access.tensor for c in contributions(s.value, everything)),
+        )
         for s in loops.statements
     ]
 
@@ -76,10 +80,15 @@ def check_wrt(loops: ir.Loops, given: Sequence[str]) -> tuple[str, ...]:
     for name in wrt:
         if name not in loops.inputs and name not in known_tensors(loops):
             hint = closest(str(name), list(loops.inputs))
-            raise ArgumentError(f"{name} is not an input", hint=hint or f"differentiate by some of {', '.join(loops.inputs)}")
+            raise ArgumentError(
+                f"{name} is not an input", hint=hint or f"differentiate by some of {', '.join(loops.inputs)}"
+            )
         if name in integers:
-            raise DerivativeError(f"{name} is used as an index, and an integer has no derivative", integers[name].span,
-                                  f"leave {name} out of wrt")
+            raise DerivativeError(
+                f"{name} is used as an index, and an integer has no derivative",
+                integers[name].span,
+                f"leave {name} out of wrt",
+            )
     if not wrt:
         raise ArgumentError("wrt names no input", hint=f"differentiate by some of {', '.join(loops.inputs)}")
     return tuple(dict.fromkeys(wrt))
@@ -93,8 +102,10 @@ def check_of(loops: ir.Loops, of: Sequence[str] | None) -> tuple[str, ...]:
     for name in of:
         if name not in loops.written:
             hint = closest(str(name), list(loops.written))
-            raise ArgumentError(f"{name} is not computed by the program",
-                                hint=hint or f"differentiate one of {', '.join(loops.outputs)}")
+            raise ArgumentError(
+                f"{name} is not computed by the program",
+                hint=hint or f"differentiate one of {', '.join(loops.outputs)}",
+            )
     if not of:
         raise DerivativeError("the program has no output with a derivative", hint="an argmax= is an integer")
     return tuple(dict.fromkeys(of))
@@ -107,7 +118,9 @@ def refuse_updates(loops: ir.Loops, involved: frozenset[str]) -> None:
         if name in loops.updated and name in involved:
             raise DerivativeError(
                 f"{name} is updated in place, so that {name}'s derivative could mean its old or its new value",
-                statement.span, f"write the new value under a name of its own: `{name}_new[...] = ...`")
+                statement.span,
+                f"write the new value under a name of its own: `{name}_new[...] = ...`",
+            )
 
 
 def depends_smoothly(loops: ir.Loops, wrt: Sequence[str]) -> frozenset[str]:

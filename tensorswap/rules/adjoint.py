@@ -13,11 +13,11 @@ from ..language.render import access as show_access
 from .activity import active, check_of, check_wrt, refuse_updates
 from .differentiate import Contribution, contributions
 from .inside import always_read, lost_bounds
+from .known import NOTHING, still_known
 from .names import next_suffix
 from .order import complete_when_read
 from .reduce import Helpers
 from .shapes import Shapes
-from .known import NOTHING, still_known
 from .share import share
 from .simplify import held_values, remove_dead, reuse, with_outputs
 from .solve import FreshIndices, gather_form
@@ -75,8 +75,9 @@ class Adjoint:
         for tensor in self.of:
             if self.name[tensor].endswith(".total"):
                 indices = self.shapes.whole(tensor, self.fresh)
-                yield ir.Statement(ir.Access(self.name[tensor], indices), "+=",
-                                   ir.Access(f"{tensor}.{self.suffix}", indices))
+                yield ir.Statement(
+                    ir.Access(self.name[tensor], indices), "+=", ir.Access(f"{tensor}.{self.suffix}", indices)
+                )
 
     def zeros(self, written: set[str]) -> Iterator[ir.Statement]:
         """An input that nothing depends on has the derivative zero, said so."""
@@ -159,10 +160,12 @@ class Adjoint:
                 index = blocks[-1].index
                 raise DerivativeError(
                     f"{show_access(access)} is read in `for {index}` while it is still being accumulated; its value at "
-                    "that step is gone when the derivative needs it", access.span or statement.span,
+                    "that step is gone when the derivative needs it",
+                    access.span or statement.span,
                     f"give {access.tensor} the index {index}, so that each step has its own element: "
                     f"`{_at(access, ir.Index(index))} = ...`, which may read "
-                    f"`{_at(access, ir.Binary('-', ir.Index(index), ONE))}`")
+                    f"`{_at(access, ir.Binary('-', ir.Index(index), ONE))}`",
+                )
 
 
 def _at(access: ir.Access, step: Expr) -> str:
@@ -171,8 +174,11 @@ def _at(access: ir.Access, step: Expr) -> str:
 
 def _rule_name(forward: ir.Statement, contribution: Contribution, raw: ir.Statement, made: ir.Statement) -> str:
     """What a person would call the step from the forward to the adjoint statement."""
-    names = {"max=": "route to the first winner", "min=": "route to the first winner",
-             "*=": "product of the other factors"}
+    names = {
+        "max=": "route to the first winner",
+        "min=": "route to the first winner",
+        "*=": "product of the other factors",
+    }
     parts = [names.get(forward.operator, "swap")]
     if raw.target != made.target:
         parts.append("solved for a gather")
@@ -221,7 +227,6 @@ def _header(header: ir.Header, making: Adjoint, keep: Sequence[str]) -> ir.Heade
             return results[tensor]
         return ir.Access(tensor, making.shapes.whole(tensor, making.fresh))
 
-    seeds = () if making.unit else tuple(
-        ir.Argument(named(result(y), f"{y}.{making.suffix}")) for y in making.of)
+    seeds = () if making.unit else tuple(ir.Argument(named(result(y), f"{y}.{making.suffix}")) for y in making.of)
     outputs = (*(result(y) for y in keep), *(named(arguments[x], making.name[x]) for x in making.wrt))
     return ir.Header(f"{header.name}.adjoint", (*header.arguments, *seeds), outputs)

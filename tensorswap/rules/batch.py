@@ -58,12 +58,16 @@ def expand_batch(loops: ir.Loops, ranks: Mapping[str, int]) -> ir.Loops:
             counts[access.tensor] = ranks[access.tensor] - (len(access.indices) - 1)
     short = next((name for name, count in counts.items() if count < 0), None)
     if short:
-        raise ShapeError(f"{short} has {ranks[short]} axes, fewer than its indices beside `...`",
-                         hint=f"pass {short} with at least {ranks[short] - counts[short]} axes")
+        raise ShapeError(
+            f"{short} has {ranks[short]} axes, fewer than its indices beside `...`",
+            hint=f"pass {short} with at least {ranks[short] - counts[short]} axes",
+        )
     if len(set(counts.values())) > 1:
         told = ", ".join(f"{count} on {name}" for name, count in counts.items())
-        raise ShapeError(f"`...` stands for a different number of indices: {told}",
-                         hint="`...` is the same in each access: give the tensors the same leading axes")
+        raise ShapeError(
+            f"`...` stands for a different number of indices: {told}",
+            hint="`...` is the same in each access: give the tensors the same leading axes",
+        )
     count = next(iter(counts.values()), 0)
     taken = set(loops.names)
     names = []
@@ -81,6 +85,9 @@ def expand_batch(loops: ir.Loops, ranks: Mapping[str, int]) -> ir.Loops:
             return product(ir.Size(name) for name in names)
         return node
 
-    batched = {a.tensor for a in (*accesses, *(s.target for s in loops.statements))
-               if any(ir.bare(e) == ir.BATCH for e in a.indices)}
+    batched = {
+        a.tensor
+        for a in (*accesses, *(s.target for s in loops.statements))
+        if any(ir.bare(e) == ir.BATCH for e in a.indices)
+    }
     return ir.map_loops(loops, change)

@@ -61,7 +61,11 @@ def _chain(node: Expr) -> list[Expr]:
 
 
 def _push(
-    node: Expr, active: Set[str], before: tuple[Factor, ...], after: tuple[Factor, ...], negative: bool,
+    node: Expr,
+    active: Set[str],
+    before: tuple[Factor, ...],
+    after: tuple[Factor, ...],
+    negative: bool,
     conditions: tuple[Expr, ...],
 ) -> Iterator[Contribution]:
     if not _touches(node, active):

@@ -10,6 +10,7 @@ from ..language import ir, limits
 from ..language.affine import is_constant
 from ..language.hints import unknown_call
 from ..language.ir import Expr
+from ..language.names import flat_items
 from ..language.render import access as show_access
 from ..language.sizes import bare_uses, bare_written
 from .batch import expand_batch
@@ -18,24 +19,27 @@ Library = Callable[[], Mapping[str, ir.Loops]]  # read only when a call asks for
 
 
 def inline(
-    loops: ir.Loops, definitions: Mapping[str, ir.Loops], library: Library, active: tuple[str, ...] = (),
+    loops: ir.Loops,
+    definitions: Mapping[str, ir.Loops],
+    library: Library,
+    active: tuple[str, ...] = (),
     done: dict[str, ir.Loops] | None = None,
 ) -> ir.Loops:
     """The program with every call replaced by the statements of its definition; `done` holds those already inlined."""
-    if not any(isinstance(item, ir.CallStatement) for item in _flat(loops.body)):
+    if not any(isinstance(item, ir.CallStatement) for item in flat_items(loops.body)):
         return loops
     work = _Inliner(loops, definitions, library, active, {} if done is None else done)
     body = work.items(loops.body, ())
     return replace(loops, body=body, sizes=(*loops.sizes, *work.sizes))
 
 
-def _flat(body: tuple[ir.Item, ...]) -> list[ir.Item]:
-    return [x for item in body for x in ((item, *_flat(item.body)) if isinstance(item, ir.Block) else (item,))]
-
-
 class _Inliner:
     def __init__(
-        self, caller: ir.Loops, definitions: Mapping[str, ir.Loops], library: Library, active: tuple[str, ...],
+        self,
+        caller: ir.Loops,
+        definitions: Mapping[str, ir.Loops],
+        library: Library,
+        active: tuple[str, ...],
         done: dict[str, ir.Loops],
     ) -> None:
         self.definitions = definitions
@@ -56,7 +60,7 @@ class _Inliner:
                 result.append(replace(item, body=self.items(item.body, (*blocks, item.index))))
             elif isinstance(item, ir.CallStatement):
                 made = self.call(item, blocks)
-                self.count += len(_flat(made))
+                self.count += len(flat_items(made))
                 if self.count > limits.STATEMENTS:
                     raise LimitError(f"the calls expand to more than {limits.STATEMENTS:,} statements", item.span)
                 result.extend(made)
@@ -67,14 +71,20 @@ class _Inliner:
     def definition(self, call: ir.CallStatement) -> ir.Loops:
         name = call.function
         if name in self.active:
-            raise ProgramError(f"{name} calls itself", call.span, "a definition is inlined, so it cannot be recursive: "
-                               "use a `for` block")
+            raise ProgramError(
+                f"{name} calls itself",
+                call.span,
+                "a definition is inlined, so it cannot be recursive: use a `for` block",
+            )
         if name in self.done:
             return self.done[name]
         found = self.definitions.get(name) or self.library().get(name)
         if found is None:
-            raise ProgramError(f"`{name}` is neither a function nor a definition", call.span,
-                               unknown_call(name, [*self.definitions, *self.library()]))
+            raise ProgramError(
+                f"`{name}` is neither a function nor a definition",
+                call.span,
+                unknown_call(name, [*self.definitions, *self.library()]),
+            )
         if len(self.active) >= 32:
             raise LimitError("calls nest more than 32 deep", call.span)
         self.done[name] = inline(found, self.definitions, self.library, (*self.active, name), self.done)
@@ -89,8 +99,10 @@ class _Inliner:
             _check_argument(call, header, parameter, values[parameter.name])
         if len(call.targets) != len(header.outputs):
             raise ProgramError(
-                f"{header.name} gives {len(header.outputs)} results, not {len(call.targets)}", call.span,
-                f"write `{', '.join(o.tensor for o in header.outputs)} = {header.name}(...)`")
+                f"{header.name} gives {len(header.outputs)} results, not {len(call.targets)}",
+                call.span,
+                f"write `{', '.join(o.tensor for o in header.outputs)} = {header.name}(...)`",
+            )
         tensors = {p.name: values[p.name] for p in header.arguments if isinstance(p, ir.Argument) and p.access.indices}
         callee = self.expand(call, callee, tensors)
         header = callee.header
@@ -114,14 +126,18 @@ class _Inliner:
                 if ranks[name] < len(parameters[name].indices) - 1:
                     raise ProgramError(
                         f"{show_access(value)} leaves {ranks[name]} axes for {show_access(parameters[name])} of "
-                        f"{call.function}", value.span or call.span,
-                        f"a call takes whole tensors, or slices of them: write `{value.tensor}`")
+                        f"{call.function}",
+                        value.span or call.span,
+                        f"a call takes whole tensors, or slices of them: write `{value.tensor}`",
+                    )
         if ranks:
             return expand_batch(callee, ranks)
         if any(value.indices for _, value in pairs):
             raise ProgramError(
                 f"the number of axes of {pairs[0][1].tensor} is not known here, and {call.function} takes any",
-                call.span, f"name its indices in a header: `def f({pairs[0][1].tensor}[l,i,j]) -> ...`")
+                call.span,
+                f"name its indices in a header: `def f({pairs[0][1].tensor}[l,i,j]) -> ...`",
+            )
         return callee
 
     def index_names(self, callee: ir.Loops, values: Mapping[str, Expr], blocks: tuple[str, ...]) -> dict[str, str]:
@@ -152,7 +168,7 @@ class _Inliner:
 
 def _names_in_calls(caller: ir.Loops) -> set[str]:
     names: set[str] = set()
-    for item in _flat(caller.body):
+    for item in flat_items(caller.body):
         if isinstance(item, ir.Block):
             names.add(item.index)
         if isinstance(item, ir.CallStatement):
@@ -184,8 +200,11 @@ def _match(call: ir.CallStatement, header: ir.Header) -> dict[str, Expr]:
     names = [p.name for p in header.arguments]
     if len(call.arguments) > len(names):
         count = f"{len(names)} argument{'' if len(names) == 1 else 's'}"
-        raise ProgramError(f"{header.name} takes {count}, not {len(call.arguments)}", call.span,
-                           f"its arguments are {', '.join(names)}")
+        raise ProgramError(
+            f"{header.name} takes {count}, not {len(call.arguments)}",
+            call.span,
+            f"its arguments are {', '.join(names)}",
+        )
     values: dict[str, Expr] = dict(zip(names, call.arguments, strict=False))
     for name, value in call.keywords:
         if name not in names or name in values:
@@ -197,8 +216,9 @@ def _match(call: ir.CallStatement, header: ir.Header) -> dict[str, Expr]:
             values[parameter.name] = ir.Number(parameter.default)
     missing = [name for name in names if name not in values]
     if missing:
-        raise ProgramError(f"{header.name} lacks its argument {missing[0]}", call.span,
-                           f"its arguments are {', '.join(names)}")
+        raise ProgramError(
+            f"{header.name} lacks its argument {missing[0]}", call.span, f"its arguments are {', '.join(names)}"
+        )
     return values
 
 
@@ -210,15 +230,23 @@ def _check_argument(
         if not is_constant(value) or (isinstance(value, ir.Number) and not isinstance(value.value, int)):
             raise ProgramError(f"{where} is a static integer", value.span or call.span, "pass a whole number or a size")
     elif parameter.access.indices and not isinstance(value, ir.Access):
-        raise ProgramError(f"{where} is the tensor {show_access(parameter.access)}", value.span or call.span,
-                           "pass a tensor's name; compute an expression in a statement of its own first")
+        raise ProgramError(
+            f"{where} is the tensor {show_access(parameter.access)}",
+            value.span or call.span,
+            "pass a tensor's name; compute an expression in a statement of its own first",
+        )
 
 
 class _Binding:
     """One call: the callee's names -> the caller's."""
 
     def __init__(
-        self, inliner: _Inliner, callee: ir.Loops, values: dict[str, Expr], call: ir.CallStatement, blocks: tuple[str, ...]
+        self,
+        inliner: _Inliner,
+        callee: ir.Loops,
+        values: dict[str, Expr],
+        call: ir.CallStatement,
+        blocks: tuple[str, ...],
     ) -> None:
         assert callee.header is not None
         self.callee = callee
@@ -238,11 +266,13 @@ class _Binding:
             if name not in self.tensors and name not in values:
                 self.tensors[name] = ir.Access(inliner.fresh(f"{self.header.name.replace('.', '_')}_{name}"), around)
         self.read = {  # an argument that the callee updates is read under its own name until then
-            p.name: v for p in self.header.arguments
+            p.name: v
+            for p in self.header.arguments
             if isinstance(p, ir.Argument) and isinstance(v := values[p.name], ir.Access)
         }
         self.scalars = {
-            p.name: values[p.name] for p in self.header.arguments
+            p.name: values[p.name]
+            for p in self.header.arguments
             if isinstance(p, ir.Argument) and not isinstance(values[p.name], ir.Access)
         }
         self.updated: set[str] = set()
@@ -268,7 +298,11 @@ class _Binding:
                 return self.scalars[tensor]
             case ir.Access(tensor=tensor, indices=indices):
                 prefix = self._prefix(tensor)
-                return node if prefix is None else ir.Access(prefix.tensor, (*prefix.indices, *indices), span=prefix.span or self.span)
+                return (
+                    node
+                    if prefix is None
+                    else ir.Access(prefix.tensor, (*prefix.indices, *indices), span=prefix.span or self.span)
+                )
         return node
 
     def statement(self, statement: ir.Statement) -> ir.Statement:
@@ -284,8 +318,9 @@ class _Binding:
     def body(self) -> tuple[ir.Item, ...]:
         def items(body: tuple[ir.Item, ...]) -> tuple[ir.Item, ...]:
             return tuple(
-                ir.Block(self.indices[i.index], items(i.body), i.down) if isinstance(i, ir.Block)
-                else self.statement(i) for i in body if isinstance(i, ir.Block | ir.Statement)
+                ir.Block(self.indices[i.index], items(i.body), i.down) if isinstance(i, ir.Block) else self.statement(i)
+                for i in body
+                if isinstance(i, ir.Block | ir.Statement)
             )
 
         return items(self.callee.body)
@@ -308,8 +343,7 @@ class _Binding:
                 if name in (None, ir.BATCH) or (parameter.name, axis, name) in shown or ir.Size(str(name)) in declared:
                     continue
                 subject, value = ir.Size(str(name)), ir.AxisSize(parameter.name, axis)
-                found.append(ir.SizeDeclaration(
-                    ir.transform(subject, self.change), ir.transform(value, self.change)))  # type: ignore[arg-type]
+                found.append(ir.SizeDeclaration(ir.transform(subject, self.change), ir.transform(value, self.change)))  # type: ignore[arg-type]
         written = bare_written(self.callee)
         for output in self.header.outputs:
             for axis, place in enumerate(output.indices):

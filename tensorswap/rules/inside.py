@@ -1,4 +1,4 @@
-"""`inside` in a derived statement: it spoke of the forward statement's accesses, so those that are gone are compared."""
+"""`inside` in a derived statement: it spoke of all accesses of the forward one; those that are gone are compared."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ def lost_bounds(
     """
     atoms = conjuncts(forward.guard)
     if any(isinstance(n, ir.Inside) for a in atoms if not isinstance(a, ir.Inside) for n in ir.walk(a)):
-        raise DerivativeError("`inside` stands under `or` or `not`, where a derived statement cannot keep its meaning",
-                              forward.span, "join it with `and`: `if inside and ...`")
+        raise DerivativeError(
+            "`inside` stands under `or` or `not`, where a derived statement cannot keep its meaning",
+            forward.span,
+            "join it with `and`: `if inside and ...`",
+        )
     if not any(isinstance(atom, ir.Inside) for atom in atoms):
         return
     kept = {ir.Access(base.get(a.tensor, a.tensor), a.indices) for a in (derived.target, *always_read(derived))}

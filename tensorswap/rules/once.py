@@ -15,7 +15,9 @@ from .order import complete_when_read
 
 def shown_by_text(loops: ir.Loops) -> bool:
     """Whether no call of the program can fail for writing an element twice, or reading it before it is written."""
-    assigned = [(s, blocks) for s, blocks in loops.located if s.operator == "=" and s.target.tensor not in loops.updated]
+    assigned = [
+        (s, blocks) for s, blocks in loops.located if s.operator == "=" and s.target.tensor not in loops.updated
+    ]
     rules = infer(loops)
     if not all(_injective(s, [b.index for b in blocks], rules) for s, blocks in assigned):
         return False
@@ -25,7 +27,9 @@ def shown_by_text(loops: ir.Loops) -> bool:
     names = {s.target.tensor for s, blocks in assigned if blocks}
     return all(
         complete_when_read(loops, (reader, blocks), access)
-        for reader, blocks in loops.located for access in reader.reads if access.tensor in names
+        for reader, blocks in loops.located
+        for access in reader.reads
+        if access.tensor in names
     )
 
 

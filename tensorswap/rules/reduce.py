@@ -1,4 +1,4 @@
-"""What the derivative of `max=`, `min=` and `*=` needs beside the adjoint: the first winner, the product of the others."""
+"""What the derivative of `max=`, `min=` and `*=` needs beside the adjoint: the winner, the product of the others."""
 
 from __future__ import annotations
 
@@ -30,8 +30,11 @@ class Helpers:
         if len(group) == 1 and not candidates(statement):
             return None
         if any(ir.BATCH in candidates(s) for s in group):
-            raise DerivativeError(f"`{statement.operator}` over `...` has no derivative here", statement.span,
-                                  "write the batch indices out")
+            raise DerivativeError(
+                f"`{statement.operator}` over `...` has no derivative here",
+                statement.span,
+                "write the batch indices out",
+            )
         position: Expr = ZERO
         for other in group:
             if other is statement:
@@ -60,8 +63,11 @@ class Helpers:
         wanted = [(s.target.indices, s.value, s.guard) for s in group]
         names = dict.fromkeys(s.target.tensor for s in self.loops.statements if s.operator == operator)
         for name in names:
-            if [(s.target.indices, s.value, s.guard) for s, around in self.loops.located
-                    if s.target.tensor == name and not around] == wanted:
+            if [
+                (s.target.indices, s.value, s.guard)
+                for s, around in self.loops.located
+                if s.target.tensor == name and not around
+            ] == wanted:
                 return name
         return None
 

@@ -91,5 +91,8 @@ def derivative(node: ir.Call, position: int) -> Expr:
     if node.function in TWO_ARGUMENTS:
         a, b = node.arguments
         return _fill(TWO_ARGUMENTS[node.function][position], {"a": a, "b": b, "y": node})
-    raise DerivativeError(f"`{node.function}` has no rule for its derivative", node.span,
-                          f"write stop({node.function}(...)) to treat it as constant")
+    raise DerivativeError(
+        f"`{node.function}` has no rule for its derivative",
+        node.span,
+        f"write stop({node.function}(...)) to treat it as constant",
+    )

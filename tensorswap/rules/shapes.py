@@ -58,9 +58,13 @@ class Shapes:
         """Indices that run over all of a forward tensor, its own where they do, new ones elsewhere."""
         found: list[Expr] = []
         for axis in range(self.forward.ranks.get(tensor, self.forward.known.get(tensor, 0))):
-            own = [i for i in self.forward.indices
-                   if ir.Index(i) not in found and i in self._bare.get((tensor, axis), ())
-                   and (i == ir.BATCH or self.exact(tensor, axis, i))]
+            own = [
+                i
+                for i in self.forward.indices
+                if ir.Index(i) not in found
+                and i in self._bare.get((tensor, axis), ())
+                and (i == ir.BATCH or self.exact(tensor, axis, i))
+            ]
             name = own[0] if own else fresh.of_axis(tensor, axis, self.extent(tensor, axis))
             found.append(ir.Index(name))
         return tuple(found)
@@ -77,7 +81,8 @@ class Shapes:
         """The access with `i+0` for an index that covers only a part of its axis: bare would claim the whole."""
         indices = tuple(
             ir.Binary("+", e, ir.Number(0))
-            if isinstance(e, ir.Index) and e.name != ir.BATCH and not self.exact(access.tensor, k, e.name) else e
+            if isinstance(e, ir.Index) and e.name != ir.BATCH and not self.exact(access.tensor, k, e.name)
+            else e
             for k, e in enumerate(access.indices)
         )
         return replace(access, indices=indices)
@@ -131,7 +136,9 @@ class Shapes:
         inputs = set(derived.inputs)
         accesses = [*derived.header_accesses, *(a for s in derived.statements for a in s.reads)]
         return {
-            e.name for a in accesses if a.tensor in inputs
+            e.name
+            for a in accesses
+            if a.tensor in inputs
             for k, e in enumerate(a.indices)
             if isinstance(e, ir.Index) and (e.name == ir.BATCH or self.exact(a.tensor, k, e.name))
         }

@@ -56,7 +56,8 @@ def _most_worthwhile(body: list[ir.Item], first: int) -> tuple[Expr, Expr | None
                 found.statements.append(position)
                 found.invariant |= ir.index_names(node) < frozenset(item.indices)
     worthwhile = {
-        key: found for key, found in uses.items()
+        key: found
+        for key, found in uses.items()
         if len(found.statements) > 1 and (found.invariant or len(set(found.statements)) > 1)
     }
     if not worthwhile:

@@ -62,7 +62,9 @@ def remove_dead(loops: ir.Loops, outputs: Sequence[str]) -> ir.Loops:
     needed = set(outputs)
     while True:
         more = {
-            name for s in loops.statements if s.target.tensor in needed
+            name
+            for s in loops.statements
+            if s.target.tensor in needed
             for name in (*ir.tensors_read(s), *_asked_axes(s))
         } - needed
         if not more:

@@ -46,8 +46,13 @@ class Solution:
 
 
 def gather_form(
-    statement: ir.Statement, source: ir.Access, fixed: frozenset[str], prefer: frozenset[str], fresh: FreshIndices,
-    extent: Callable[[str, int], Expr], shows_range: Callable[[ir.Statement, str], bool],
+    statement: ir.Statement,
+    source: ir.Access,
+    fixed: frozenset[str],
+    prefer: frozenset[str],
+    fresh: FreshIndices,
+    extent: Callable[[str, int], Expr],
+    shows_range: Callable[[ir.Statement, str], bool],
 ) -> ir.Statement:
     """The statement with the solvable axes of its target written with bare indices.
 
@@ -155,4 +160,3 @@ def _substitute(statement: ir.Statement, axis: int, name: str, solution: Solutio
     atoms.sort(key=_rank)
     guard = conjunction(atoms)
     return replace(moved, target=replace(moved.target, indices=tuple(indices)), guard=guard)
-

@@ -12,11 +12,11 @@ from ..language.render import access as show_access
 from .activity import check_wrt, depends_smoothly, integer_uses, refuse_updates
 from .differentiate import tangent as expression_tangent
 from .inside import lost_bounds
+from .known import NOTHING, still_known
 from .names import next_suffix
 from .order import complete_when_read
 from .reduce import Helpers
 from .shapes import Shapes
-from .known import NOTHING, still_known
 from .simplify import held_values, remove_dead, reuse, with_outputs
 from .solve import FreshIndices
 
@@ -84,17 +84,27 @@ class Tangent:
         if any(block.index not in target for block in blocks):
             raise DerivativeError(
                 f"{show_access(item.target)} is accumulated with `{item.operator}` over the steps of `for "
-                f"{blocks[-1].index}`; its derivative is known only when it is complete", item.span,
-                "take the statement out of the block, or give the target the block's index")
+                f"{blocks[-1].index}`; its derivative is known only when it is complete",
+                item.span,
+                "take the statement out of the block, or give the target the block's index",
+            )
         group = [s for s in self.forward.statements if s.target.tensor == item.target.tensor]
         for reader, around in self.forward.located:
             for access in reader.reads:
-                if access.tensor == item.target.tensor and not complete_when_read(self.forward, (reader, around), access):
-                    raise DerivativeError(f"{show_access(access)} is read before `{item.operator}` has completed it",
-                                          access.span, "read it after its last statement")
+                if access.tensor == item.target.tensor and not complete_when_read(
+                    self.forward, (reader, around), access
+                ):
+                    raise DerivativeError(
+                        f"{show_access(access)} is read before `{item.operator}` has completed it",
+                        access.span,
+                        "read it after its last statement",
+                    )
         if len(group) > 1:
-            raise DerivativeError(f"several statements in a block accumulate into {item.target.tensor} with "
-                                  f"`{item.operator}`", item.span, "write them as one statement")
+            raise DerivativeError(
+                f"several statements in a block accumulate into {item.target.tensor} with `{item.operator}`",
+                item.span,
+                "write them as one statement",
+            )
 
 
 def tangent(loops: ir.Loops, wrt: Sequence[str], only: Sequence[str] | None = None) -> ir.Loops:
@@ -131,5 +141,7 @@ def _header(header: ir.Header, making: Tangent, wrt: Sequence[str], outputs: Seq
     results = {o.tensor: o for o in header.outputs}
     seeds = tuple(ir.Argument(ir.Access(making.dots[x], arguments[x].indices)) for x in wrt)
     made = tuple(
-        ir.Access(making.dots[y], results[y].indices if y in results else making.shapes.whole(y, making.fresh)) for y in outputs)
+        ir.Access(making.dots[y], results[y].indices if y in results else making.shapes.whole(y, making.fresh))
+        for y in outputs
+    )
     return ir.Header(f"{header.name}.tangent", (*header.arguments, *seeds), made)

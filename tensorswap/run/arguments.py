@@ -1,10 +1,10 @@
-"""A call's arguments -> clean arrays, with sizes that agree and accesses that stay in bounds; or an error that says why."""
+"""A call's arguments -> clean arrays with sizes that agree, or an error that says why."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError, DtypeError, Fault, ShapeError
 from ..language import ir
-from ..language.bounds import unproven
 from ..language.hints import closest
-from ..language.ir import Number
 from ..language.render import access as show_access
 from ..language.sizes import SizeRules, Sizes, infer, resolve
 from ..rules.activity import integer_uses
@@ -44,11 +42,15 @@ def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
     statics = dict(loops.static_defaults)
     faults = [_unknown(loops, name, missing) for name in unknown]
     offered = {name for name in missing for fault in faults if fault.hint == f"did you mean `{name}`?"}
-    faults += [Fault(f"the input {name} is missing", None, f"pass it: {_usage(loops, name)}")
-               for name in missing if name not in offered]
+    faults += [
+        Fault(f"the input {name} is missing", None, f"pass it: {_usage(loops, name)}")
+        for name in missing
+        if name not in offered
+    ]
     faults += [
         Fault(f"the static integer {name} is missing", None, f"pass it: p(..., {name}=1)")
-        for name in loops.static_names if name not in arguments and name not in statics
+        for name in loops.static_names
+        if name not in arguments and name not in statics
     ]
     if faults:
         raise ArgumentError(faults)
@@ -68,7 +70,9 @@ def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
     sizes = resolve(loops, rules, {n: a.shape for n, a in arrays.items()}, statics, given)
     _check_extent(loops, sizes)
     ignored = {n: as_array(n, v) for n, v in arguments.items() if n not in arrays and loops.known.get(n, -1) >= 0}
-    floats = [a.dtype for n, a in (*arrays.items(), *ignored.items()) if np.issubdtype(a.dtype, np.floating) and n not in weak]
+    floats = [
+        a.dtype for n, a in (*arrays.items(), *ignored.items()) if np.issubdtype(a.dtype, np.floating) and n not in weak
+    ]
     dtype = np.result_type(*floats) if floats else np.dtype(np.float64)
     return Bound(loops, arrays, weak, sizes, dtype)
 
@@ -94,11 +98,16 @@ def _first_access(loops: ir.Loops, name: str) -> ir.Access | None:
 
 def _unknown(loops: ir.Loops, name: object, missing: list[str]) -> Fault:
     if name in loops.written:
-        return Fault(f"{name} is computed by the program, not an input", None, f"the inputs are {', '.join(loops.inputs)}")
+        return Fault(
+            f"{name} is computed by the program, not an input", None, f"the inputs are {', '.join(loops.inputs)}"
+        )
     known = [*missing, *loops.inputs, *loops.static_names, *loops.indices]
     hint = closest(name, known) if isinstance(name, str) else "names are texts"
-    return Fault(f"the program has no input {str(name)[:80]!r}", None,
-                 hint or f"its inputs are {', '.join(loops.inputs) or 'none'}")
+    return Fault(
+        f"the program has no input {str(name)[:80]!r}",
+        None,
+        hint or f"its inputs are {', '.join(loops.inputs) or 'none'}",
+    )
 
 
 def _whole(name: str, value: Any, kind: str) -> int:
@@ -106,8 +115,9 @@ def _whole(name: str, value: Any, kind: str) -> int:
         value = value[()]
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         example = int(value) if isinstance(value, float) and value.is_integer() else 1
-        raise DtypeError(f"the {kind} {name} must be a whole number, not {type(value).__name__}",
-                         hint=f"pass {name}={example}")
+        raise DtypeError(
+            f"the {kind} {name} must be a whole number, not {type(value).__name__}", hint=f"pass {name}={example}"
+        )
     if not -(2**62) < value < 2**62:
         raise ArgumentError(f"the {kind} {name} is too large")
     if kind == "size of index" and value < 0:
@@ -128,19 +138,23 @@ def as_array(name: str, value: Any) -> Array:
             array = np.asarray(value)
     except Exception as error:  # whatever a foreign array type raises, the user hears which input it was
         if "inhomogeneous" in str(error):
-            raise DtypeError(f"{name} is a list whose parts differ in length or depth",
-                             hint="every row of an array has the same length") from error
+            raise DtypeError(
+                f"{name} is a list whose parts differ in length or depth",
+                hint="every row of an array has the same length",
+            ) from error
         raise DtypeError(f"{name} cannot be read as an array: {str(error)[:200]}", hint="pass a numpy array") from error
     kind = array.dtype.kind
-    if kind == "f" and array.dtype.itemsize in (4, 8) or kind == "b" or (kind in "iu" and array.dtype.itemsize <= 8):
+    if (kind == "f" and array.dtype.itemsize in (4, 8)) or kind == "b" or (kind in "iu" and array.dtype.itemsize <= 8):
         return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     hints = {
         "f": f"convert it: {name}.astype(np.float32)",
         "c": f"pass two inputs, {name}.real and {name}.imag",
         "O": "a ragged list or an object array has no numeric type; pass numbers of one shape",
     }
-    raise DtypeError(f"{name} has dtype {array.dtype}, which programs do not compute with",
-                     hint=hints.get(kind, "use float32, float64, an integer type or bool"))
+    raise DtypeError(
+        f"{name} has dtype {array.dtype}, which programs do not compute with",
+        hint=hints.get(kind, "use float32, float64, an integer type or bool"),
+    )
 
 
 def _check_ranks(loops: ir.Loops, arrays: Mapping[str, Array]) -> None:
@@ -153,8 +167,9 @@ def _check_ranks(loops: ir.Loops, arrays: Mapping[str, Array]) -> None:
         assert access is not None, "a tensor with a rank stands somewhere"
         wanted = "a scalar" if rank == 0 else f"an array with {rank} {'axis' if rank == 1 else 'axes'}"
         hint = f"pass {wanted}" if rank else "pass a number, or give it indices in the program"
-        faults.append(Fault(f"{show_access(access)} needs {wanted}; the array given has shape {array.shape}",
-                            access.span, hint))
+        faults.append(
+            Fault(f"{show_access(access)} needs {wanted}; the array given has shape {array.shape}", access.span, hint)
+        )
     if faults:
         raise ShapeError(faults)
 
@@ -162,9 +177,13 @@ def _check_ranks(loops: ir.Loops, arrays: Mapping[str, Array]) -> None:
 def _check_integers(loops: ir.Loops, arrays: Mapping[str, Array]) -> None:
     """What stands inside a bracket, or among the arguments of a random function, holds integers."""
     faults = [
-        Fault(f"{name} is used as an integer, but has dtype {arrays[name].dtype}", access.span,
-              f"pass integers: {name}.astype(np.int64)" if access.indices else f"pass a whole number: {name}=1")
-        for name, access in integer_uses(loops).items() if name in arrays and arrays[name].dtype.kind not in "iu"
+        Fault(
+            f"{name} is used as an integer, but has dtype {arrays[name].dtype}",
+            access.span,
+            f"pass integers: {name}.astype(np.int64)" if access.indices else f"pass a whole number: {name}=1",
+        )
+        for name, access in integer_uses(loops).items()
+        if name in arrays and arrays[name].dtype.kind not in "iu"
     ]
     if faults:
         raise DtypeError(faults)
@@ -173,8 +192,7 @@ def _check_integers(loops: ir.Loops, arrays: Mapping[str, Array]) -> None:
 def _check_extent(loops: ir.Loops, sizes: Sizes) -> None:
     for name in loops.written:
         if math.prod(sizes.shapes[name]) * 8 >= BYTES:
-            raise ShapeError(f"{name} would have the shape {sizes.shapes[name]}, more than any memory holds",
-                             hint="check the sizes given")
-
-
-__all__ = ["Bound", "as_array", "bind", "replace", "unproven_accesses"]
+            raise ShapeError(
+                f"{name} would have the shape {sizes.shapes[name]}, more than any memory holds",
+                hint="check the sizes given",
+            )

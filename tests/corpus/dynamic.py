@@ -248,5 +248,3 @@ def polynomial(x: Mapping[str, Any]) -> Any:
 def page_rank(x: Mapping[str, Any]) -> Any:
     links = x["d"] * x["A"] / x["A"].sum(axis=0) + (1 - x["d"]) / 4
     return jnp.linalg.matrix_power(links, 8) @ jnp.full(4, 0.25)
-
-

@@ -27,8 +27,13 @@ from .entry import example, jnp, lax, nn, normal, positive, special
 def activations(x: Mapping[str, Any]) -> Any:
     value = x["X"]
     return {
-        "A": nn.gelu(value, approximate=False), "B": nn.silu(value), "C": nn.softplus(value), "D": special.erf(value),
-        "E": nn.sigmoid(value), "F": nn.relu(value), "G": jnp.tanh(value),
+        "A": nn.gelu(value, approximate=False),
+        "B": nn.silu(value),
+        "C": nn.softplus(value),
+        "D": special.erf(value),
+        "E": nn.sigmoid(value),
+        "F": nn.relu(value),
+        "G": jnp.tanh(value),
     }
 
 
@@ -46,8 +51,10 @@ def activations(x: Mapping[str, Any]) -> Any:
 def exponentials_and_roots(x: Mapping[str, Any]) -> Any:
     value = x["X"]
     return {
-        "A": jnp.exp(value) + jnp.expm1(value), "B": jnp.log(value) * jnp.log1p(value),
-        "C": jnp.sqrt(value) + jnp.abs(value - 1), "D": jnp.sinh(value) / jnp.cosh(value),
+        "A": jnp.exp(value) + jnp.expm1(value),
+        "B": jnp.log(value) * jnp.log1p(value),
+        "C": jnp.sqrt(value) + jnp.abs(value - 1),
+        "D": jnp.sinh(value) / jnp.cosh(value),
     }
 
 
@@ -65,8 +72,10 @@ def exponentials_and_roots(x: Mapping[str, Any]) -> Any:
 def trigonometry(x: Mapping[str, Any]) -> Any:
     value = x["X"]
     return {
-        "A": jnp.sin(value) * jnp.cos(value), "B": jnp.tan(value),
-        "C": jnp.arcsin(value) + jnp.arccos(value) ** 2, "D": jnp.arctan(value),
+        "A": jnp.sin(value) * jnp.cos(value),
+        "B": jnp.tan(value),
+        "C": jnp.arcsin(value) + jnp.arccos(value) ** 2,
+        "D": jnp.arctan(value),
     }
 
 
@@ -85,7 +94,10 @@ def functions_of_two(x: Mapping[str, Any]) -> Any:
     first, second = x["X"][:, None], x["Y"]
     power = jnp.abs(first) ** second
     return {
-        "A": jnp.arctan2(first, second), "B": jnp.hypot(first, second), "C": power, "D": power + first**3,
+        "A": jnp.arctan2(first, second),
+        "B": jnp.hypot(first, second),
+        "C": power,
+        "D": power + first**3,
     }
 
 
@@ -103,8 +115,10 @@ def functions_of_two(x: Mapping[str, Any]) -> Any:
 def kinks(x: Mapping[str, Any]) -> Any:
     a, b = x["X"], x["Y"]
     return {
-        "A": jnp.minimum(jnp.minimum(a, b), 0.3) + jnp.maximum(a * b, b), "B": a * jnp.floor(b) + jnp.sign(a) * b,
-        "C": jnp.remainder(a, 0.7) + lax.stop_gradient(a) * b, "D": jnp.where(a < b, a * b, a / b),
+        "A": jnp.minimum(jnp.minimum(a, b), 0.3) + jnp.maximum(a * b, b),
+        "B": a * jnp.floor(b) + jnp.sign(a) * b,
+        "C": jnp.remainder(a, 0.7) + lax.stop_gradient(a) * b,
+        "D": jnp.where(a < b, a * b, a / b),
     }
 
 
@@ -123,7 +137,8 @@ def branch_not_taken(x: Mapping[str, Any]) -> Any:
     value, taken = x["X"], x["X"] > 0
     safe = jnp.where(taken, value, 1)
     return {
-        "A": jnp.where(taken, jnp.log(safe), value**2), "B": jnp.where(taken, jnp.sqrt(safe) * x["Y"], 1),
+        "A": jnp.where(taken, jnp.log(safe), value**2),
+        "B": jnp.where(taken, jnp.sqrt(safe) * x["Y"], 1),
         "C": jnp.where(taken, jnp.sqrt(safe), 0),
     }
 
@@ -135,7 +150,8 @@ def branch_not_taken(x: Mapping[str, Any]) -> Any:
     """,
     wrt="X W guess",
     inputs=lambda g: {
-        **normal(g, W=3, guess=3), "X": np.array([[0.5, np.nan, 1.0], [np.nan, np.nan, -2.0]]),
+        **normal(g, W=3, guess=3),
+        "X": np.array([[0.5, np.nan, 1.0], [np.nan, np.nan, -2.0]]),
         "known": np.array([[1, 0, 1], [0, 0, 1]]),
     },
 )

@@ -295,7 +295,8 @@ def contrastive_loss(x: Mapping[str, Any]) -> Any:
     wrt="X W A c",
     inputs=lambda g: {
         **normal(g, X=(5, 3), W=(4, 3), A=7, c=4),
-        "source": np.array([0, 1, 1, 3, 4, 4, 2]), "target": np.array([1, 0, 2, 1, 1, 3, 3]),
+        "source": np.array([0, 1, 1, 3, 4, 4, 2]),
+        "target": np.array([1, 0, 2, 1, 1, 3, 3]),
     },
     second_order=True,
 )

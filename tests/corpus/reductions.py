@@ -99,7 +99,9 @@ def maximum_of_two_statements(x: Mapping[str, Any]) -> Any:
 def positions(x: Mapping[str, Any]) -> Any:
     place = jnp.argmax(x["X"], axis=1)
     return {
-        "picked": x["Y"][place] * jnp.max(x["X"], axis=1), "where_top": place, "far": jnp.argmin(x["X"], axis=0),
+        "picked": x["Y"][place] * jnp.max(x["X"], axis=1),
+        "where_top": place,
+        "far": jnp.argmin(x["X"], axis=0),
     }
 
 

@@ -58,8 +58,21 @@ WINDOW = "stride padding dilation"
 def convolution() -> Iterator[Case]:
     grids = {
         1: [(1, 0, 1), (1, 2, 2), (2, 1, 1), (2, 2, 2), (3, 0, 2), (3, 1, 1)],
-        2: [(1, 0, 1), (1, 1, 1), (1, 2, 1), (1, 1, 2), (1, 2, 2), (2, 0, 1), (2, 1, 1), (2, 1, 2), (2, 2, 2),
-            (3, 0, 1), (3, 1, 2), (3, 2, 1), (3, 2, 2)],
+        2: [
+            (1, 0, 1),
+            (1, 1, 1),
+            (1, 2, 1),
+            (1, 1, 2),
+            (1, 2, 2),
+            (2, 0, 1),
+            (2, 1, 1),
+            (2, 1, 2),
+            (2, 2, 2),
+            (3, 0, 1),
+            (3, 1, 2),
+            (3, 2, 1),
+            (3, 2, 2),
+        ],
         3: [(1, 0, 1), (1, 1, 2), (2, 1, 1), (2, 2, 2), (3, 0, 1), (3, 2, 1)],
     }
     image, kernel = (8, 7, 6), (3, 2, 3)
@@ -123,11 +136,16 @@ def unfold(
 
 # -- resampling and padding
 
+
 def resampling() -> Iterator[Case]:
     image: dict[str, Input] = {"X": (2, 2, 4, 3)}
     for scale in (2, 3):
-        yield case("upsample_nearest", lambda X, scale: F.interpolate(X, scale_factor=scale, mode="nearest"), image,
-                   scale=scale)
+        yield case(
+            "upsample_nearest",
+            lambda X, scale: F.interpolate(X, scale_factor=scale, mode="nearest"),
+            image,
+            scale=scale,
+        )
     for op, mode in (("reflection_pad", "reflect"), ("replication_pad", "replicate"), ("circular_pad", "circular")):
         for padding in (1, 2):
             yield case(op, pad(mode), image, padding=padding)
@@ -139,6 +157,7 @@ def pad(mode: str) -> Callable[..., torch.Tensor]:
 
 # -- probabilities
 
+
 def probability() -> Iterator[Case]:
     for shape in ((5,), (3, 4), (2, 3, 4)):
         yield case("softmax", lambda X: F.softmax(X, dim=-1), {"X": shape}, f"rank{len(shape)}")
@@ -149,23 +168,33 @@ def probability() -> Iterator[Case]:
     labels = np.array([2, 0, 2, 3])
     yield case("cross_entropy", lambda X, t: F.cross_entropy(X, t), {"X": (4, 5), "t": labels})
     ignored = np.array([2, -100, 4, -100, 1])
-    yield case("cross_entropy_ignored", lambda X, t, ignored: F.cross_entropy(X, t, ignore_index=ignored),
-               {"X": (5, 5), "t": ignored}, ignored=-100)
+    yield case(
+        "cross_entropy_ignored",
+        lambda X, t, ignored: F.cross_entropy(X, t, ignore_index=ignored),
+        {"X": (5, 5), "t": ignored},
+        ignored=-100,
+    )
 
 
 # -- layers
+
 
 def layers() -> Iterator[Case]:
     for shape in ((4,), (3, 4), (2, 3, 4)):
         rank = f"rank{len(shape)}"
         yield case("linear", lambda X, W, b: F.linear(X, W, b), {"X": shape, "W": (5, 4), "b": (5,)}, rank)
-        yield case("layer_norm", lambda X, gain, bias: F.layer_norm(X, X.shape[-1:], gain, bias),
-                   {"X": shape, "gain": (4,), "bias": (4,)}, rank)
+        yield case(
+            "layer_norm",
+            lambda X, gain, bias: F.layer_norm(X, X.shape[-1:], gain, bias),
+            {"X": shape, "gain": (4,), "bias": (4,)},
+            rank,
+        )
     tokens = np.array([[1, 0, 1], [4, 1, 2]])
     yield case("embedding", lambda E, t: F.embedding(t, E), {"E": (6, 3), "t": tokens})
 
 
 # -- attention: more values than keys in depth, more keys than queries where nothing is causal
+
 
 def attention() -> Iterator[Case]:
     for note, queries, keys in (("square", 4, 4), ("wide", 3, 5)):
@@ -173,11 +202,16 @@ def attention() -> Iterator[Case]:
         yield case("attention", lambda Q, K, V: F.scaled_dot_product_attention(Q, K, V), inputs, note)
     for length in (1, 4):
         inputs = {"Q": (2, 2, length, 3), "K": (2, 2, length, 3), "V": (2, 2, length, 4)}
-        yield case("causal_attention", lambda Q, K, V: F.scaled_dot_product_attention(Q, K, V, is_causal=True), inputs,
-                   f"length{length}")
+        yield case(
+            "causal_attention",
+            lambda Q, K, V: F.scaled_dot_product_attention(Q, K, V, is_causal=True),
+            inputs,
+            f"length{length}",
+        )
 
 
 # -- products, whose derivative must not divide by a factor
+
 
 def product() -> Iterator[Case]:
     row = np.array([1.5, -2.0, 0.5, 3.0, -0.75])
@@ -209,8 +243,7 @@ def answers(row: Case) -> dict[str, Array]:
     """Everything a test needs of one case. The seed is the case's own, so that a new row changes no other."""
     generator = np.random.default_rng(zlib.crc32(row.name.encode()))
     arrays = {
-        name: random(generator, value) if isinstance(value, tuple) else value
-        for name, value in row.inputs.items()
+        name: random(generator, value) if isinstance(value, tuple) else value for name, value in row.inputs.items()
     }
     tensors = {name: torch.tensor(array, requires_grad=array.dtype.kind == "f") for name, array in arrays.items()}
     output = row.function(**tensors, **row.options)
