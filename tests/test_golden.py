@@ -13,6 +13,14 @@ import tensorswap as ts
 
 FOLDER = Path(__file__).parent / "golden"
 
+RECURRENCE = """
+P[t,h] += X[t,h]
+for t:
+    P[t,h] += Wh[h,g] * (H[t-1,g] if t > 0 else H0[g])
+    H[t,h] = tanh(P[t,h])
+return H
+"""
+
 PROGRAMS: dict[str, tuple[str, list[str]]] = {
     "contraction": ("Y[h,i,j] += A[h,i,k] * B[h,j,k]", ["A", "B"]),
     "strided_convolution": ("Y[b,o,i] += X[b,c,2*i+u-1] * W[o,c,u] if inside\nsize(i) = size(X, 2) // 2", ["X", "W"]),
@@ -23,9 +31,7 @@ PROGRAMS: dict[str, tuple[str, list[str]]] = {
     "max_pooling": ("size(p) = 3\nY[c,i] max= X[c,2*i+p]", ["X"]),
     "product": ("Y[i] *= X[i,j]", ["X"]),
     "branches": ("Y[i] = log(X[i]) if X[i] > 1 else max(X[i], c) - 1", ["X", "c"]),
-    "recurrence": ("P[t,h] += X[t,h]\nfor t:\n    P[t,h] += Wh[h,g] * (H[t-1,g] if t > 0 else H0[g])\n    H[t,h] = tanh(P[t,h])\n"
-                   "return H",
-                   ["X", "Wh", "H0"]),
+    "recurrence": (RECURRENCE, ["X", "Wh", "H0"]),
     "layers": ("Z[0,i] = X[i]\nfor l:\n    Z[l+1,i] = Z[l,i] + a[l] * sin(Z[l,i])\nY[i] = Z[size(l),i]", ["X", "a"]),
     "batch_marker": ("Y[...,o] += X[...,k] * W[o,k]\nY[...,o] += b[o]", ["X", "W", "b"]),
 }  # fmt: skip
