@@ -347,4 +347,4 @@ def recurrences(draw: Callable[[Any], Any]) -> Case:
     return writer.case(body, returns)
 
 
-programs = st.one_of(statements(), statements(), statements(), recurrences())
+programs = st.one_of(*[statements()] * 6, recurrences())
