@@ -56,7 +56,7 @@ class Interpreter:
         self.tensors = tensors
         for name in loops.updated:  # the caller's arrays never change
             self.tensors[name] = replace(tensors[name], array=tensors[name].array.copy())
-        self.offsets = _argument_offsets(loops, sizes)
+        self.offsets = argument_offsets(loops, sizes)
         self.written: dict[str, Mask] = {}
         self.read_early: dict[str, Mask] = {}
         assigned = [(s.target.tensor, around) for s, around in loops.located if s.operator == "="]
@@ -85,7 +85,7 @@ class Interpreter:
         return tensor.array.astype(default) if tensor.weak and floating else tensor.array
 
 
-def _argument_offsets(loops: ir.Loops, sizes: Sizes) -> dict[int, int]:
+def argument_offsets(loops: ir.Loops, sizes: Sizes) -> dict[int, int]:
     """Where the positions of each argmax= statement start: behind those of the statements before it."""
     used: dict[str, int] = {}
     offsets = {}

@@ -1,0 +1,183 @@
+"""Expressions -> Numba source, every part of an exact type: nothing is left to promotion rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..language import ir
+from ..language.affine import is_constant
+from ..language.build import conjuncts
+from ..language.ir import Expr
+from ..plan.types import BOOL, INT, Types, number, promote
+from .layout import Layout
+
+TYPES = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")
+CAST = {np.dtype(name): name for name in TYPES}
+
+
+class Expressions:
+    """Writes the expressions of one kernel."""
+
+    def __init__(self, layout: Layout, types: Types, default: np.dtype[Any]) -> None:
+        self.layout = layout
+        self.types = types
+        self.default = default
+
+    def dtype(self, node: Expr) -> np.dtype[Any]:
+        """The type that an expression is computed in: weak floats take the program's own."""
+        kind = self.types.of(node)
+        if kind.weak and kind.dtype.kind == "f":
+            return self.default
+        return INT if kind.dtype.kind in "iu" else kind.dtype
+
+    def stored(self, tensor: str) -> np.dtype[Any]:
+        """The type that a tensor's elements are stored in."""
+        kind = self.types.tensors[tensor]
+        return self.default if kind.weak and kind.dtype.kind == "f" else kind.dtype
+
+    # -- integers
+
+    def integer(self, node: Expr) -> str:
+        """An index expression."""
+        if is_constant(node) and not any(isinstance(n, ir.Size | ir.AxisSize) for n in ir.walk(node)):
+            return str(self.layout.sizes.value(node))
+        match node:
+            case ir.Index(name=name):
+                return self.layout.index(name)
+            case ir.Size(index=index):
+                return self.layout.size(index)
+            case ir.AxisSize(tensor=tensor, axis=axis):
+                return self.layout.extent(tensor, axis)
+            case ir.Unary(operator="-", operand=operand):
+                return f"(-{self.integer(operand)})"
+            case ir.Binary(operator=operator, left=left, right=right):
+                return f"({self.integer(left)} {operator} {self.integer(right)})"
+            case ir.Call(function=function, arguments=arguments):
+                name = {"min": "min", "max": "max", "abs": "abs"}[function]
+                return f"{name}({', '.join(self.integer(a) for a in arguments)})"
+            case ir.Access():
+                return f"i8({self.layout.tensor(node.tensor)}[{self.offset(node)}])"
+        raise AssertionError(f"no integer for {type(node).__name__}")
+
+    def offset(self, access: ir.Access) -> str:
+        """The position of an element in memory."""
+        parts = []
+        for place, stride in zip(access.indices, self.layout.strides(access.tensor), strict=True):
+            text = self.integer(place)
+            if text != "0":
+                parts.append(text if stride == 1 else f"{text} * {stride}")
+        return " + ".join(parts) or "0"
+
+    # -- truth
+
+    def truth(self, node: Expr) -> str:
+        match node:
+            case ir.Compare(operator=operator, left=left, right=right):
+                kind = promote(number(self.types.of(left)), number(self.types.of(right)))
+                dtype = self.default if kind.weak and kind.dtype.kind == "f" else kind.dtype
+                dtype = INT if dtype.kind in "iu" else dtype
+                return f"({self.value(left, dtype)} {operator} {self.value(right, dtype)})"
+            case ir.Logic(operator=operator, left=left, right=right):
+                return f"({self.truth(left)} {operator} {self.truth(right)})"
+            case ir.Unary(operator="not", operand=operand):
+                return f"(not {self.truth(operand)})"
+            case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
+                return f"({self.truth(then)} if {self.truth(condition)} else {self.truth(otherwise)})"
+        dtype = self.dtype(node)
+        return f"({self.value(node, dtype)} != {self.cast('0', dtype)})" if dtype != BOOL else self.value(node, BOOL)
+
+    def inside(self, node: Expr) -> str | None:
+        """The condition under which every access that evaluating `node` needs is in bounds; None if nothing can fail."""
+        parts: list[str | None] = []
+        if isinstance(node, ir.Conditional):
+            parts.append(self.inside(node.condition))
+            then, otherwise = self.inside(node.then), self.inside(node.otherwise)
+            if then or otherwise:
+                parts.append(f"({then or 'True'} if {self.truth(node.condition)} else {otherwise or 'True'})")
+        elif isinstance(node, ir.Logic):
+            parts.append(self.inside(node.left))
+            right = self.inside(node.right)
+            if right:
+                keep = f"(not {self.truth(node.left)})" if node.operator == "and" else self.truth(node.left)
+                parts.append(f"({keep} or {right})")
+        else:
+            parts += [self.inside(part) for part in ir.children(node)]
+        if isinstance(node, ir.Access):
+            for axis, place in enumerate(node.indices):
+                if not isinstance(place, ir.Index):
+                    text = self.integer(place)
+                    parts.append(f"(0 <= {text} and {text} < {self.layout.extent(node.tensor, axis)})")
+        known = [part for part in parts if part]
+        return " and ".join(known) if known else None
+
+    def inside_statement(self, statement: ir.Statement) -> str:
+        nodes = (statement.target, *conjuncts(statement.guard), statement.value)
+        parts = [text for node in nodes if (text := self.inside(node))]
+        return " and ".join(parts) or "True"
+
+    # -- values
+
+    def cast(self, text: str, dtype: np.dtype[Any]) -> str:
+        return f"{CAST[dtype]}({text})"
+
+    def value(self, node: Expr, wanted: np.dtype[Any]) -> str:
+        """The expression as a number of the wanted type."""
+        match node:
+            case ir.Number(value=value):
+                text = "inf" if value == float("inf") else "-inf" if value == float("-inf") else repr(value)
+                return self.cast(text, wanted)
+            case ir.Index() | ir.Static() | ir.Size() | ir.AxisSize():
+                return self.cast(self.integer(node), wanted)
+            case ir.Compare() | ir.Logic() | ir.Unary(operator="not"):
+                return self.cast(self.truth(node), wanted)
+            case ir.Access():
+                text = f"{self.layout.tensor(node.tensor)}[{self.offset(node)}]"
+                stored = self.stored(node.tensor)
+                if stored == BOOL:  # a byte in memory
+                    text = f"({text} != 0)"
+                return text if stored == wanted else self.cast(text, wanted)
+        own = self._own(node)
+        text = self._computed(node, own)
+        return text if own == wanted else self.cast(text, wanted)
+
+    def _own(self, node: Expr) -> np.dtype[Any]:
+        dtype = self.dtype(node)
+        return INT if dtype == BOOL else dtype
+
+    def _computed(self, node: Expr, dtype: np.dtype[Any]) -> str:
+        match node:
+            case ir.Unary(operand=operand):
+                return f"(-{self.value(operand, dtype)})"
+            case ir.Binary(operator="**", left=left, right=ir.Number(value=2)):
+                return f"square({self.value(left, dtype)})"
+            case ir.Binary(operator="**", left=left, right=right):
+                return f"pow_{CAST[dtype]}({self.value(left, dtype)}, {self.value(right, dtype)})"
+            case ir.Binary(operator=operator, left=left, right=right):
+                return f"({self.value(left, dtype)} {operator} {self.value(right, dtype)})"
+            case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
+                return f"({self.value(then, dtype)} if {self.truth(condition)} else {self.value(otherwise, dtype)})"
+            case ir.Call(function="uniform" | "normal" as function, arguments=arguments):
+                state = "GOLDEN"
+                for argument in arguments:
+                    state = f"mixed({state}, {self.random_argument(argument)})"
+                return self.cast(f"{function}({state})", dtype)
+            case ir.Call(function="stop", arguments=(argument,)):
+                return self.value(argument, dtype)
+            case ir.Call(function="min" | "max" as function, arguments=(first, *rest)):
+                text = self.value(first, dtype)
+                for argument in rest:
+                    text = f"{function}imum({text}, {self.value(argument, dtype)})"
+                return text
+            case ir.Call(function="relu", arguments=(argument,)):
+                return f"maximum({self.value(argument, dtype)}, {self.cast('0', dtype)})"
+            case ir.Call(function=function, arguments=arguments):
+                return f"{function}_{CAST[dtype]}({', '.join(self.value(a, dtype) for a in arguments)})"
+        raise AssertionError(f"no value for {type(node).__name__}")
+
+    def random_argument(self, node: Expr) -> str:
+        return self.value(node, INT)
+
+
+__all__ = ["CAST", "Expressions"]

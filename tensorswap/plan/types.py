@@ -1,0 +1,96 @@
+"""The type of every tensor and expression of a program, from the types of its inputs: numpy's promotion, statically."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..language import ir
+from ..language.ir import Expr
+
+INT, BOOL, DOUBLE = np.dtype(np.int64), np.dtype(np.bool_), np.dtype(np.float64)
+
+KEEP_INTEGERS = frozenset({"abs", "sign", "min", "max", "floor", "ceil", "round", "relu", "stop"})
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`weak` kinds, those of plain numbers and indices, take the type of what they meet."""
+
+    dtype: np.dtype[Any]
+    weak: bool = False
+
+
+WEAK_INT, WEAK_FLOAT, TRUTH = Kind(INT, True), Kind(DOUBLE, True), Kind(BOOL)
+
+
+def promote(*kinds: Kind) -> Kind:
+    strong = [k.dtype for k in kinds if not k.weak]
+    weak = [k.dtype for k in kinds if k.weak]
+    if not strong:
+        return Kind(np.result_type(*weak), True)
+    stand_ins: list[Any] = [0.0 if d.kind == "f" else 0 for d in weak if d != BOOL]
+    return Kind(np.result_type(*strong, *stand_ins), False)
+
+
+def number(kind: Kind) -> Kind:
+    return WEAK_INT if kind.dtype == BOOL else kind
+
+
+def floating(kind: Kind) -> Kind:
+    return kind if kind.dtype.kind == "f" else Kind(DOUBLE, kind.weak)
+
+
+@dataclass
+class Types:
+    """Kinds of the tensors of one program."""
+
+    tensors: dict[str, Kind]
+
+    def of(self, node: Expr) -> Kind:
+        match node:
+            case ir.Number(value=value):
+                return WEAK_INT if isinstance(value, int) else WEAK_FLOAT
+            case ir.Index() | ir.Static() | ir.Size() | ir.AxisSize():
+                return WEAK_INT
+            case ir.Access(tensor=tensor):
+                return self.tensors.get(tensor, WEAK_INT)
+            case ir.Unary(operator="not") | ir.Compare() | ir.Logic() | ir.Inside():
+                return TRUTH
+            case ir.Unary(operand=operand):
+                return number(self.of(operand))
+            case ir.Binary(operator=operator, left=left, right=right):
+                kind = promote(number(self.of(left)), number(self.of(right)))
+                whole = isinstance(right, ir.Number) and isinstance(right.value, int) and right.value >= 0
+                if operator == "/" or (operator == "**" and not whole):
+                    return floating(kind)
+                return kind
+            case ir.Conditional(then=then, otherwise=otherwise):
+                return promote(self.of(then), self.of(otherwise))
+            case ir.Call(function="uniform" | "normal"):
+                return WEAK_FLOAT
+            case ir.Call(function=function, arguments=arguments):
+                kind = promote(*(number(self.of(a)) for a in arguments))
+                return kind if function in KEEP_INTEGERS else floating(kind)
+        raise AssertionError(f"no type for {type(node).__name__}")
+
+
+def infer_types(loops: ir.Loops, inputs: Mapping[str, Kind]) -> Types:
+    """Repeats the statements until no type changes: a block may read what it writes later."""
+    types = Types(dict(inputs))
+    while True:
+        before = dict(types.tensors)
+        for statement in loops.statements:
+            name, operator = statement.target.tensor, statement.operator
+            kind = types.of(statement.value)
+            small = operator in ("+=", "-=", "*=") and kind.dtype.kind in "bi"
+            if operator.startswith("arg"):
+                kind = Kind(INT)
+            elif small or (kind.dtype == BOOL and operator != "="):
+                kind = Kind(INT, kind.weak or kind.dtype == BOOL)
+            types.tensors[name] = promote(types.tensors[name], kind) if name in types.tensors else kind
+        if types.tensors == before:
+            return types

@@ -1,0 +1,64 @@
+"""Runs a list of kernels in one call: serial ones directly, parallel ones on Numba's own thread pool."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from llvmlite import ir as llvm
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np.ufunc.parallel import _launch_threads
+
+BYTE, WORD = llvm.IntType(8).as_pointer(), llvm.IntType(64)
+
+
+@intrinsic
+def launch(typing_context: Any, kernel: Any, first: Any, count: Any, data: Any, threads: Any) -> Any:
+    """Runs kernel(start, size, step, context) over range(first, first + count), in parts if threads > 1."""
+    signature = types.void(types.intp, types.intp, types.intp, types.intp, types.intp)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kernel, first, count, data, threads = args
+        start, size, step = (cgutils.alloca_once(builder, t) for t in (BYTE, WORD, WORD))
+        builder.store(builder.inttoptr(first, BYTE), start)  # advanced by `step` bytes an element: the first index
+        builder.store(count, size)
+        builder.store(llvm.Constant(WORD, 1), step)
+        pool_type = llvm.FunctionType(
+            llvm.VoidType(),
+            [BYTE, BYTE.as_pointer(), WORD.as_pointer(), WORD.as_pointer(), BYTE, WORD, WORD, llvm.IntType(32)],
+        )
+        pool = cgutils.get_or_insert_function(builder.module, pool_type, "numba_parallel_for")
+        kernel_type = llvm.FunctionType(llvm.VoidType(), [BYTE.as_pointer(), WORD.as_pointer(), WORD.as_pointer(), BYTE])
+        several = builder.icmp_signed(">", threads, llvm.Constant(WORD, 1))
+        with builder.if_else(several) as (parallel, serial):
+            with parallel:
+                builder.call(pool, [
+                    builder.inttoptr(kernel, BYTE), start, size, step, builder.inttoptr(data, BYTE),
+                    llvm.Constant(WORD, 0), llvm.Constant(WORD, 1), builder.trunc(threads, llvm.IntType(32)),
+                ])
+            with serial:
+                function = builder.inttoptr(kernel, kernel_type.as_pointer())
+                builder.call(function, [start, size, step, builder.inttoptr(data, BYTE)])
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@cache
+def runner() -> Any:
+    """The compiled loop over a table of kernels: address, count, threads, and where its context starts."""
+    _launch_threads()  # starts the pool, and makes its entry known to LLVM
+
+    @njit("void(i8[:,::1], i8[::1])")
+    def run(table, words):  # type: ignore[no-untyped-def]  # typed by its signature
+        for row in range(table.shape[0]):
+            launch(table[row, 0], 0, table[row, 1], words.ctypes.data + 8 * table[row, 3], table[row, 2])
+
+    return run
+
+
+def run(table: np.ndarray[Any, Any], words: np.ndarray[Any, Any]) -> None:
+    runner()(table, words)
