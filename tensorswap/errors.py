@@ -28,7 +28,7 @@ class Span:
         last = self.text.find("\n", self.start)
         last = len(self.text) if last < 0 else last
         width = max(1, min(self.end, last) - self.start)
-        line = self.text[first:last]
+        line = "".join(c if c.isprintable() or c == "\t" else "?" for c in self.text[first:last])
         before = "".join("\t" if c == "\t" else " " for c in line[: self.start - first])
         if len(line) > SHOWN_COLUMNS:  # a hostile text must not make a hostile message
             at = max(0, self.start - first - SHOWN_COLUMNS // 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import ArgumentError, DtypeError, GradientMismatch
-from .language import ir
 from .program import Program, merged
 from .rules.activity import default_wrt, integer_uses, names_of
-from .run.arguments import as_array
+from .rules.names import next_suffix
+from .run.arguments import as_array, defaults
 
 Array = NDArray[Any]
 
@@ -42,107 +42,105 @@ def gradcheck(
     step: float = 1e-6,
     tolerance: float = 1e-4,
     entries: int = 200,
-    seed: int = 0,
+    random_seed: int = 0,
     **arrays: Any,
 ) -> Report:
     """Checks every derivative of a program at one point, in float64; raises GradientMismatch where one is wrong.
 
-    At most `entries` entries of each input are perturbed, chosen by `seed`. A point on a kink of abs, max or a
+    At most `entries` entries of each input are perturbed, chosen by `random_seed`. A point on a kink of abs, max or a
     conditional has no derivative: central differences disagree there, and so does this check.
     """
     if not isinstance(program, Program):
         raise ArgumentError(
             f"gradcheck takes a program, not {type(program).__name__}", hint="gradcheck(ts.program(text), X=x)"
         )
-    values = merged(mapping, arrays)
-    names = [n for n in default_wrt(program.loops) if n in values] if wrt is None else names_of("wrt", wrt)
-    if not names:
-        raise ArgumentError("no input has a derivative here", hint="gradcheck needs a floating-point input")
-    values = {k: _double(k, v) if k in program.inputs else v for k, v in values.items()}
-    for name in names:
-        if name in values and not np.issubdtype(values[name].dtype, np.floating):
-            raise DtypeError(
-                f"{name} holds {values[name].dtype}, which has no derivative",
-                hint=f"pass floating-point numbers, or leave {name} out of wrt",
-            )
-    of = [name for name in program.outputs if name not in integer_uses(program.loops)]
-    generator = np.random.default_rng(seed)
-    result = _outputs(program, program.run_reference(values))
-    weights = {y: generator.standard_normal(result[y].shape) for y in of}
-    adjoint = program.adjoint(wrt=names, of=of)
-    gradient = _outputs(adjoint, adjoint.run_reference({**values, **_seeds(adjoint.loops, of, weights)}))
-    by_input = {x: gradient[_derived(adjoint.loops.outputs, x)] for x in names}
-
+    check = _Check(program, merged(mapping, arrays), wrt, np.random.default_rng(random_seed))
     worst, count = 0.0, 0
-    scale = max(1.0, *(float(np.max(np.abs(g), initial=0.0)) for g in by_input.values()))
-    for x in names:
-        flat = np.arange(values[x].size)
-        if len(flat) > entries:
-            flat = generator.choice(flat, entries, replace=False)
-        for k in flat:
-            at = np.unravel_index(k, values[x].shape)
-            high, low = (_perturbed(program, values, x, at, sign * step) for sign in (1, -1))
-            expected = sum(float(np.sum((high[y] - low[y]) * weights[y])) for y in of) / (2 * step)
-            actual = float(by_input[x][at])
-            error = abs(actual - expected) / scale
+    for x in check.wrt:
+        for at in check.entries(x, entries):
             count += 1
-            worst = max(worst, error)
-            if not error <= tolerance:
-                place = f"{x}[{','.join(map(str, at))}]" if at else x
-                raise GradientMismatch(
-                    f"the derivative by {place} is {actual:.8g}, central differences give {expected:.8g}",
-                    hint="a point on a kink (abs, max, a conditional) has no derivative: try another point",
+            worst = max(worst, check.compare(x, at, step, tolerance))
+    return Report(worst, check.product_error(), count)
+
+
+class _Check:
+    def __init__(
+        self, program: Program, values: dict[str, Any], wrt: Sequence[str] | None, random: np.random.Generator
+    ) -> None:
+        self.program, self.random = program, random
+        values = {**{k: v for k, v in defaults(program.loops).items() if k not in values}, **values}
+        self.values = {k: _double(k, v) if k in program.inputs else v for k, v in values.items()}
+        found = [n for n in default_wrt(program.loops) if n in values] if wrt is None else names_of("wrt", wrt)
+        self.wrt = [n for n in found if wrt is not None or self._is_floating(n)]
+        if not self.wrt:
+            raise ArgumentError("no input has a derivative here", hint="gradcheck needs a floating-point input")
+        for name in self.wrt:
+            if name in self.values and not self._is_floating(name):
+                raise DtypeError(
+                    f"{name} holds {self.values[name].dtype}, which has no derivative",
+                    hint=f"pass floating-point numbers, or leave {name} out of wrt",
                 )
-    product = _product_error(program, values, names, of, weights, by_input, generator)
-    if not product <= 1e-9:
-        raise GradientMismatch(f"<Jv,w> and <v,J'w> differ by {product:.1e}: tangent and adjoint disagree")
-    return Report(worst, product, count)
+        self.of = [name for name in program.outputs if name not in integer_uses(program.loops)]
+        result = self.run(program, {})
+        self.weights = {y: random.standard_normal(result[y].shape) for y in self.of}
+        self.scale_of_outputs = sum(float(np.sum(np.abs(result[y] * self.weights[y]))) for y in self.of)
+        suffix = next_suffix(program.loops, "grad")
+        adjoint = program.adjoint(wrt=self.wrt, of=self.of)
+        pulled = self.run(adjoint, {f"{y}.{suffix}": w for y, w in self.weights.items()})
+        self.gradient = {x: pulled[f"{x}.{suffix}"] for x in self.wrt}
+
+    def _is_floating(self, name: str) -> bool:
+        return name not in self.values or self.values[name].dtype.kind == "f"
+
+    def run(self, program: Program, more: Mapping[str, Array]) -> dict[str, Array]:
+        result = program.run_reference({**self.values, **more})
+        return result if isinstance(result, dict) else {program.outputs[0]: result}
+
+    def entries(self, x: str, most: int) -> Iterator[tuple[int, ...]]:
+        flat = np.arange(self.values[x].size)
+        if len(flat) > most:
+            flat = self.random.choice(flat, most, replace=False)
+        for k in flat:
+            yield tuple(int(i) for i in np.unravel_index(k, self.values[x].shape))
+
+    def compare(self, x: str, at: tuple[int, ...], step: float, tolerance: float) -> float:
+        """The error of one entry, relative to the largest of its tensor; the rounding of a difference is forgiven."""
+        sides = []
+        for sign in (1, -1):
+            moved = self.values[x].copy()
+            moved[at] += sign * step
+            sides.append(self.run(self.program, {x: moved}))
+        expected = sum(float(np.sum((sides[0][y] - sides[1][y]) * self.weights[y])) for y in self.of) / (2 * step)
+        actual = float(self.gradient[x][at])
+        rounding = 4 * np.finfo(np.float64).eps * self.scale_of_outputs / step
+        scale = max(1.0, float(np.max(np.abs(self.gradient[x]))))
+        error = max(0.0, abs(actual - expected) - rounding) / scale
+        if not error <= tolerance:
+            place = f"{x}[{','.join(map(str, at))}]" if at else x
+            raise GradientMismatch(
+                f"the derivative by {place} is {actual:.8g}, central differences give {expected:.8g}",
+                hint="a point on a kink (abs, max, a conditional) has no derivative: try another point",
+            )
+        return error
+
+    def product_error(self) -> float:
+        """How far <Jv,w> and <v,J'w> are apart, relative to the sum of their terms."""
+        directions = {x: self.random.standard_normal(self.values[x].shape) for x in self.wrt}
+        suffix = next_suffix(self.program.loops, "dot")
+        tangent = self.program.tangent(wrt=self.wrt)
+        pushed = self.run(tangent, {f"{x}.{suffix}": v for x, v in directions.items()})
+        parts = [pushed[f"{y}.{suffix}"] * self.weights[y] for y in self.of]
+        left = sum(float(np.sum(p)) for p in parts)
+        right = sum(float(np.sum(directions[x] * self.gradient[x])) for x in self.wrt)
+        error = abs(left - right) / max(1.0, sum(float(np.sum(np.abs(p))) for p in parts))
+        if not error <= 1e-9:
+            raise GradientMismatch(
+                f"<Jv,w> and <v,J'w> differ by {error:.1e}: tangent and adjoint disagree",
+                hint="one of the two is wrong: please report the program",
+            )
+        return error
 
 
 def _double(name: str, value: Any) -> Array:
     array = as_array(name, value)
-    return array.astype(np.float64) if np.issubdtype(array.dtype, np.floating) else array
-
-
-def _outputs(program: Program, result: Any) -> dict[str, Array]:
-    return result if isinstance(result, dict) else {program.outputs[0]: result}
-
-
-def _derived(names: Sequence[str], tensor: str) -> str:
-    """The derivative's own name for a tensor, among the names of a derived program."""
-    return next(n for n in reversed(names) if n.rpartition(".")[0] == tensor)
-
-
-def _seeds(loops: ir.Loops, tensors: Sequence[str], values: Mapping[str, Array]) -> dict[str, Array]:
-    given = {*loops.inputs, *loops.known}
-    found = {}
-    for tensor in tensors:
-        names = [n for n in given if n.rpartition(".")[0] == tensor]
-        if names:
-            found[max(names, key=len)] = values[tensor]
-    return found
-
-
-def _perturbed(program: Program, values: Mapping[str, Any], name: str, at: Any, step: float) -> dict[str, Array]:
-    moved = values[name].copy()
-    moved[at] += step
-    return _outputs(program, program.run_reference({**values, name: moved}))
-
-
-def _product_error(
-    program: Program,
-    values: Mapping[str, Any],
-    names: Sequence[str],
-    of: Sequence[str],
-    weights: Mapping[str, Array],
-    gradient: Mapping[str, Array],
-    generator: np.random.Generator,
-) -> float:
-    directions = {x: generator.standard_normal(values[x].shape) for x in names}
-    tangent = program.tangent(wrt=names)
-    moved = _outputs(tangent, tangent.run_reference({**values, **_seeds(tangent.loops, names, directions)}))
-    parts = [moved[_derived(tangent.outputs, y)] * weights[y] for y in of]
-    left = sum(float(np.sum(p)) for p in parts)
-    right = sum(float(np.sum(directions[x] * gradient[x])) for x in names)
-    size = max(1.0, sum(float(np.sum(np.abs(p))) for p in parts))
-    return abs(left - right) / size
+    return array.astype(np.float64) if array.dtype.kind == "f" else array

@@ -50,9 +50,10 @@ def source_of(path_or_name: str | Path) -> tuple[Source, str]:
         raise ArgumentError(f"there is no op {text[:80]!r}", hint=hint)
     path = Path(path_or_name)
     try:
-        source = parse(path.read_text(encoding="utf-8"))
+        content = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:  # a path with a NUL byte, a file that is no text
         raise ArgumentError(f"{text[:200]} cannot be read: {error}", hint="give the path of a .loop file") from error
+    source = parse(content)
     if not source.definitions:
         return source, ""
     return source, path.stem if path.stem in source.definitions else list(source.definitions)[-1]

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from . import library
 from .errors import ArgumentError, ProgramError
 from .explain import explain
-from .interpret.reference import Tensor, check_accesses, run
+from .interpret import reference
 from .language import ir, render
 from .language.check import check
 from .language.parse import Source, parse
+from .language.sizes import infer
 from .rules.activity import default_wrt, names_of
 from .rules.adjoint import derive
 from .rules.batch import batch
@@ -31,18 +32,15 @@ Array = NDArray[Any]
 class Program:
     """Index-loop statements that run, print, and differentiate into programs of the same kind."""
 
-    __slots__ = ("__dict__", "_loops", "_origin")
-
     def __init__(self, loops: ir.Loops, origin: Program | None = None) -> None:
         check(loops)
         self._loops = loops
-        # A derivative of a program that is refused at run time must be refused too, though it may run no statement
-        # of it: where the text does not show that each element is written once, the origin runs first.
-        self._origin = origin if origin is not None and not origin._shown else None
+        self._origin = origin  # a derivative is refused where its program would be, though it may run none of it
 
     @cached_property
     def _shown(self) -> bool:
-        return self._origin is None and shown_by_text(self._loops)
+        """Whether the text shows that `=` writes each element once: if not, only a run can tell."""
+        return shown_by_text(self._loops)
 
     @property
     def loops(self) -> ir.Loops:
@@ -81,18 +79,22 @@ class Program:
         """The same call through the plain interpreter."""
         arguments = merged(mapping, arrays)
         if self._origin is not None:
-            self._origin._check_run(arguments)
+            self._origin._check_call(arguments)
         bound = bind(self._loops, arguments)
-        tensors = {name: Tensor(array, name in bound.weak) for name, array in bound.arrays.items()}
-        check_accesses(bound.loops, tensors, bound.sizes)
-        results = run(bound.loops, tensors, bound.sizes, bound.dtype)
+        results = reference.run(bound.loops, bound.arrays, bound.sizes, bound.kinds, bound.dtype)
         return results[self.outputs[0]] if len(self.outputs) == 1 else results
 
-    def _check_run(self, arguments: Mapping[str, Any]) -> None:
-        """Runs for the sake of its checks, if the arguments of a derivative suffice for it."""
+    def _check_call(self, arguments: Mapping[str, Any]) -> None:
+        """Refuses what a run would refuse, if the arguments of a derivative suffice to tell."""
         own = {name: value for name, value in arguments.items() if name in self._loops.names}
-        if set(self.inputs) <= own.keys():
+        sized = infer(self._loops, frozenset(own))
+        if not set(self.inputs) <= own.keys() or sized.missing:
+            return
+        if not self._shown:
             self.run_reference(own)
+            return
+        bound = bind(self._loops, own)
+        reference.check(bound.loops, bound.arrays, bound.sizes, bound.kinds)
 
     def adjoint(self, wrt: Sequence[str], of: Sequence[str] | None = None) -> Program:
         """Takes the inputs and `Y.grad` for each output in `of`; gives `X.grad` for each in `wrt`."""
@@ -103,8 +105,9 @@ class Program:
         return Program(self._gradient(of, wrt), self)
 
     def _gradient(self, of: str, wrt: Sequence[str] | None) -> ir.Loops:
-        of, *more = names_of("of", of) or [""]
-        if more:
+        names = names_of("of", of)
+        of = names[0] if len(names) == 1 else ""
+        if not of:
             raise ArgumentError("grad is for one scalar", hint="use p.adjoint for several outputs")
         rank = self._loops.ranks.get(of)
         if of in self._loops.written and rank != 0:
@@ -112,7 +115,7 @@ class Program:
                 f"{of} has {rank} axes; grad is for a scalar",
                 hint=f'use p.adjoint(wrt=[...], of=["{of}"]), which takes {of}.grad',
             )
-        wrt = default_wrt(self._loops) if wrt is None else wrt
+        wrt = default_wrt(self._loops, [of]) if wrt is None and of in self._loops.written else wrt or ()
         return derive(self._loops, wrt, [of], unit=True, keep=[of])[0]
 
     def tangent(self, wrt: Sequence[str]) -> Program:
@@ -121,8 +124,8 @@ class Program:
 
     def hessian_vector(self, of: str = "loss", wrt: Sequence[str] | None = None) -> Program:
         """The tangent of the gradient: takes `X.dot`, gives `X.grad.dot`."""
-        wrt = default_wrt(self._loops) if wrt is None else wrt
         gradient = self._gradient(of, wrt)
+        wrt = default_wrt(self._loops, names_of("of", of)) if wrt is None else wrt
         return Program(
             tangent(gradient, wrt, only=[name for name in gradient.outputs if name not in self._loops.written]), self
         )
@@ -130,7 +133,13 @@ class Program:
     def batch(self, index: str, over: Sequence[str]) -> Program:
         """The program with `index` in front of the tensors named, and of all that depends on them."""
         _check_name(index)
-        return Program(batch(self._loops, index, over))
+        origin = None if self._origin is None else self._origin._batched(index, over)
+        return Program(batch(self._loops, index, over), origin)
+
+    def _batched(self, index: str, over: Sequence[str]) -> Program | None:
+        """The same batch of the program behind a derivative, which may have fewer of the inputs."""
+        own = [name for name in over if name in self.inputs]
+        return self.batch(index, own) if own else self
 
     def explain(self) -> str:
         """Each statement, with the rule that made each of its adjoint statements."""
@@ -159,6 +168,8 @@ def _check_name(name: str) -> None:
 def program(text: str, outputs: Sequence[str] | None = None) -> Program:
     """Parses and checks a text. Outputs are the names never read again, unless they are named."""
     source = parse(text)
+    for name, definition in source.definitions.items():
+        check(inline(definition, source.definitions, library.definitions, (name,)))
     if source.main is None:
         if not source.definitions:
             raise ProgramError("the text holds no statement", hint="write `Y[i] = X[i]`")

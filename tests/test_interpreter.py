@@ -97,7 +97,7 @@ def test_mixed_types_follow_numpy() -> None:
     single, double = np.ones(3, np.float32), np.ones(3)
     assert product_of_both(A=single, B=double).dtype == np.float64
     assert product_of_both(A=single, B=np.ones(3, np.int8)).dtype == np.float32
-    assert product_of_both(A=np.ones(3, np.int32), B=np.ones(3, np.int32)).dtype == np.int32
+    assert product_of_both(A=np.ones(3, np.int32), B=np.ones(3, np.int32)).dtype == np.int64  # none wraps around
 
 
 def test_a_count_does_not_widen() -> None:

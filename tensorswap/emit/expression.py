@@ -10,7 +10,7 @@ from ..language import ir
 from ..language.affine import is_constant
 from ..language.build import conjuncts
 from ..language.ir import Expr
-from ..plan.types import BOOL, INT, Types, number, promote
+from ..language.types import BOOL, INT, Types, number, promote
 from .layout import Layout
 
 TYPES = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")
@@ -89,7 +89,7 @@ class Expressions:
         return f"({self.value(node, dtype)} != {self.cast('0', dtype)})" if dtype != BOOL else self.value(node, BOOL)
 
     def inside(self, node: Expr) -> str | None:
-        """The condition under which every access that evaluating `node` needs is in bounds; None if nothing can fail."""
+        """The condition under which evaluating `node` stays in bounds; None if nothing can fail."""
         parts: list[str | None] = []
         if isinstance(node, ir.Conditional):
             parts.append(self.inside(node.condition))

@@ -14,8 +14,8 @@ from ..language.build import conjuncts
 from ..language.ir import Expr, Number
 from ..language.render import statement as show_statement
 from ..language.sizes import Sizes
+from ..language.types import Types
 from ..plan.plan import Group
-from ..plan.types import Types
 from .expression import Expressions
 from .layout import Layout
 
@@ -35,7 +35,12 @@ class Kernel:
 
 class KernelWriter:
     def __init__(
-        self, group: Group, types: Types, sizes: Sizes, default: np.dtype[Any], constant: frozenset[str],
+        self,
+        group: Group,
+        types: Types,
+        sizes: Sizes,
+        default: np.dtype[Any],
+        constant: frozenset[str],
         offsets: dict[int, int],
     ) -> None:
         self.group = group
@@ -70,10 +75,16 @@ class KernelWriter:
         for position, (kind, _) in enumerate(self.layout.words):
             if kind == "size":
                 variable = list(self.layout.variables.values())[
-                    sum(1 for k, _ in self.layout.words[:position] if k == "size")]
+                    sum(1 for k, _ in self.layout.words[:position] if k == "size")
+                ]
                 head.append(f"    {variable} = context[{position}]")
-        return Kernel("\n".join([*head, *body]) + "\n", tuple(self.layout.words), parallel, self.group.why,
-                      tuple(self.group.statements))
+        return Kernel(
+            "\n".join([*head, *body]) + "\n",
+            tuple(self.layout.words),
+            parallel,
+            self.group.why,
+            tuple(self.group.statements),
+        )
 
     def best_type(self, name: str) -> np.dtype[Any]:
         target = name.removeprefix("best of ")
@@ -103,7 +114,8 @@ class KernelWriter:
         reduced = [i for i in order if i in ir.candidates(statement)]
         local = (
             statement.operator not in ("=", "argmax=", "argmin=")
-            and bool(reduced) and order[len(order) - len(reduced) :] == reduced
+            and bool(reduced)
+            and order[len(order) - len(reduced) :] == reduced
             and all(isinstance(e, ir.Index) for e in target.indices)
         )
         depth = 0
@@ -261,7 +273,7 @@ class KernelWriter:
         if index == self.group.parallel:
             low, high = ["low"], ["high"]
         known = {*outer, *self.fixed}
-        used = []
+        used: list[Expr] = []
         for atom in atoms:
             if not isinstance(atom, ir.Compare) or index not in ir.index_names(atom):
                 continue

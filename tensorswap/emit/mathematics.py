@@ -54,7 +54,7 @@ def square(x):  # type: ignore[no-untyped-def]  # as above
 
 @njit(**OPTIONS)
 def above(new, best, position, held):  # type: ignore[no-untyped-def]  # as above
-    """Whether a candidate of argmax= beats the one held: a NaN beats every number, the first position beats its equals."""
+    """Whether a candidate of argmax= beats the one held: a NaN beats all numbers, the first beats its equals."""
     if held < 0:
         return True
     if new != new:

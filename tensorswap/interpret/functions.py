@@ -40,8 +40,6 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     "min": lambda *a: reduce(np.minimum, a), "max": lambda *a: reduce(np.maximum, a),
 }  # fmt: skip
 
-KEEP_INTEGERS = frozenset({"abs", "sign", "min", "max", "floor", "ceil", "round", "relu", "stop"})
-
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 

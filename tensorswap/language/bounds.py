@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from . import ir
 from .affine import affine
-from .build import ZERO, conjuncts, opposite, subtract
+from .build import ZERO, conjuncts, subtract
 from .interval import Bounds, interval
 from .ir import Expr, Number
+from .paths import accesses
 from .sizes import Sizes
 
 
@@ -34,26 +35,11 @@ def uses(loops: ir.Loops) -> Iterator[Use]:
         inside = any(isinstance(atom, ir.Inside) for atom in atoms)
         guard = tuple(atom for atom in atoms if not isinstance(atom, ir.Inside))
         for position, atom in enumerate(guard):
-            for access, path in _accesses(atom, guard[:position]):
+            for access, path in accesses(atom, guard[:position]):
                 yield Use(statement, blocks, access, path, inside)
         for root in (statement.target, statement.value):
-            for access, path in _accesses(root, guard):
+            for access, path in accesses(root, guard):
                 yield Use(statement, blocks, access, path, inside)
-
-
-def _accesses(node: Expr, path: tuple[Expr, ...]) -> Iterator[tuple[ir.Access, tuple[Expr, ...]]]:
-    if isinstance(node, ir.Access):
-        yield node, path
-    if isinstance(node, ir.Conditional):
-        yield from _accesses(node.condition, path)
-        yield from _accesses(node.then, (*path, *conjuncts(node.condition)))
-        yield from _accesses(node.otherwise, (*path, opposite(node.condition)))
-    elif isinstance(node, ir.Logic):
-        yield from _accesses(node.left, path)
-        yield from _accesses(node.right, (*path, node.left if node.operator == "and" else opposite(node.left)))
-    else:
-        for part in ir.children(node):
-            yield from _accesses(part, path)
 
 
 def unproven(loops: ir.Loops, sizes: Sizes, gathered: Mapping[str, Bounds]) -> list[Use]:

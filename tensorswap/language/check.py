@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ..errors import Fault, LimitError, ProgramError, Span
 from . import hints, ir, limits
 from .functions import INDEX_FUNCTIONS
+from .names import flat_items
 from .render import access as show_access
 from .render import expression as show
 
@@ -90,9 +91,16 @@ def batch_marker(loops: ir.Loops) -> Iterator[Fault]:
         for node in statement.nodes:
             if isinstance(node, ir.Access):
                 for position, place in enumerate(node.indices):
-                    inner = ir.BATCH in ir.index_names(place)
+                    inner = _names_batch(place)
                     if inner and (position or not isinstance(place, ir.Index)):
                         yield Fault("`...` stands for leading indices", place.span, "write it first: `X[...,i]`")
+
+
+def _names_batch(place: ir.Expr) -> bool:
+    """Whether `...` stands in an index expression itself, not in the bracket of an array that it gathers through."""
+    if isinstance(place, ir.Access):
+        return False
+    return ir.bare(place) == ir.BATCH or any(_names_batch(part) for part in ir.children(place))
 
 
 def whole_assignment(loops: ir.Loops) -> Iterator[Fault]:
@@ -101,7 +109,8 @@ def whole_assignment(loops: ir.Loops) -> Iterator[Fault]:
         if statement.operator != "=":
             continue
         target = {i for e in statement.target.indices for i in ir.index_names(e)}
-        right = [i for i in statement.indices if i not in target]
+        steps = {b.index for b in blocks} if statement.target.tensor in loops.updated else set()
+        right = [i for i in statement.indices if i not in target and i not in steps]
         if right:
             names = " and ".join(right)
             span = next(
@@ -166,7 +175,7 @@ def complete_before_read(loops: ir.Loops) -> Iterator[Fault]:
                     f"write {_update(statement)} to update it",
                 )
             continue
-        together = bool(blocks) and any(b in read.get(target, ()) for b in blocks)
+        together = any(b is around for b in blocks for around in read.get(target, ()))
         if target in read and not together:
             if own and statement.operator != "=":
                 yield Fault(
@@ -302,7 +311,9 @@ def named_outputs(loops: ir.Loops) -> Iterator[Fault]:
         if name not in loops.written:
             hint = hints.closest(name, list(loops.written))
             yield Fault(f"the output {name} is never written", None, hint or f"add a statement `{name} = ...`")
-    if not loops.header and loops.body and not loops.outputs:
+    if not loops.body:
+        yield Fault("the program has no statement", None, "write `Y[i] = X[i]`")
+    elif not loops.header and not loops.outputs:
         yield Fault(
             "the program has no output: every tensor it writes is read again",
             None,
@@ -317,8 +328,8 @@ def blocks_nest(loops: ir.Loops) -> Iterator[Fault]:
             yield Fault(
                 f"`for {names[-1]}` stands inside itself", blocks[-1].span, "use another index for the inner block"
             )
-    for block in dict.fromkeys(b for _, blocks in loops.located for b in blocks):
-        if block.index in loops.static_names:
+    for block in flat_items(loops.body):
+        if isinstance(block, ir.Block) and block.index in loops.static_names:
             yield Fault(
                 f"{block.index} is a static integer, not an index", block.span, "use another name for the block"
             )
@@ -331,7 +342,7 @@ def axes_exist(loops: ir.Loops) -> Iterator[Fault]:
     for node in nodes:
         if isinstance(node, ir.AxisSize) and node.tensor in loops.ranks:
             rank = loops.ranks[node.tensor]
-            if node.axis >= rank:
+            if not -rank <= node.axis < rank:
                 yield Fault(
                     f"{node.tensor} has {_count(rank, 'axis', 'axes')}; {show(node)} asks for another",
                     node.span,
@@ -352,6 +363,8 @@ def axes_exist(loops: ir.Loops) -> Iterator[Fault]:
 def sizes_of_inputs(loops: ir.Loops) -> Iterator[Fault]:
     for declaration in loops.sizes:
         subject = declaration.subject
+        if subject == ir.Size(ir.BATCH):
+            yield Fault("the size of `...` comes from the arrays", declaration.span, "remove the line")
         if isinstance(subject, ir.AxisSize) and subject.tensor not in {*loops.written, *loops.inputs}:
             yield Fault(
                 f"{show(subject)} is declared, but nothing writes {subject.tensor}",

@@ -10,7 +10,7 @@ from .functions import FUNCTIONS, KEYWORDS
 LINE_LENGTH = 400  # no pattern looks further: some take quadratic time
 
 TARGET = r"^\s*[A-Za-z_][\w.]*(?:\[[^\]]*\])?\s*"
-DERIVED = "grad|dot|arg|others|total|adjoint|tangent|batch"  # what may stand behind the dot of a name
+DERIVED = "grad|dot|arg|others|shared|total|adjoint|tangent|batch"  # what may stand behind the dot of a name
 
 # Each row: a pattern searched in the faulty line, what is wrong, what would be right. The first match speaks. The
 # caret stands under the group `at`, or under all of the match; the texts may use the groups of the pattern.

@@ -35,8 +35,7 @@ def interval(node: Expr, sizes: Mapping[str, Expr], gathered: Mapping[str, Bound
         case ir.Binary(operator="+" | "-" | "*" | "//" | "%" as operator, left=left, right=right):
             a, b = interval(left, sizes, gathered), interval(right, sizes, gathered)
             if operator == "%":  # bounded by its divisor alone
-                positive = isinstance(right, Number) and right.value > 0
-                return (ZERO, Number(right.value - 1)) if positive else _modulo(right)  # type: ignore[union-attr]
+                return _modulo(right)
             if a is None or b is None:
                 return None
             if operator == "+":
@@ -65,7 +64,10 @@ def interval(node: Expr, sizes: Mapping[str, Expr], gathered: Mapping[str, Bound
 
 
 def _modulo(divisor: Expr) -> Bounds | None:
-    return (ZERO, subtract(divisor, Number(1))) if is_constant(divisor) else None
+    """The remainder has the sign of the divisor."""
+    if not is_constant(divisor):
+        return None
+    return minimum(add(divisor, Number(1)), ZERO), maximum(subtract(divisor, Number(1)), ZERO)
 
 
 def _lower(coefficient: Expr, reach: Expr) -> Expr:

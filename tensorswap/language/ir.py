@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 from ..errors import Span
@@ -65,6 +66,11 @@ class AxisSize(Node):
 class Access(Node):
     tensor: str
     indices: tuple[Expr, ...] = ()
+
+    @property
+    def batched(self) -> bool:
+        """Whether `...` stands for some of the axes."""
+        return any(isinstance(e, Index) and e.name == BATCH for e in self.indices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +123,6 @@ Expr = (
 )
 
 SUM = frozenset({"+=", "-="})
-OPERATORS = ("=", "+=", "-=", "*=", "max=", "min=", "argmax=", "argmin=")
 
 
 def reduction(operator: str) -> str:
@@ -171,10 +176,11 @@ Item = Statement | Block | CallStatement
 
 @dataclass(frozen=True, slots=True)
 class SizeDeclaration(Node):
-    """`size(i) = ...` or `size(X, 0) = ...`."""
+    """`size(i) = ...` or `size(X, 0) = ...`. What a rule wrote down of an inferred size gives way to the caller's."""
 
     subject: Size | AxisSize
     value: Expr
+    inferred: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,14 +212,15 @@ class Header(Node):
 
 @dataclass(frozen=True)
 class Loops(Node):
-    """A whole program. `known` are names a caller may pass although nothing uses them, tensors with their rank."""
+    """A whole program. `known` are names that a caller may pass although nothing uses them: tensors with the access
+    that they had, and indices."""
 
     body: tuple[Item, ...]
     sizes: tuple[SizeDeclaration, ...] = ()
     statics: tuple[StaticDeclaration, ...] = ()
     returns: tuple[str, ...] | None = None
     header: Header | None = None
-    known: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+    known: Mapping[str, Access | None] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def statements(self) -> tuple[Statement, ...]:
@@ -263,7 +270,7 @@ class Loops(Node):
             name = statement.target.tensor
             if name not in written and name in early and statement.operator == "=":
                 steps = [b for b in blocks if any(b.index in index_names(e) for e in statement.target.indices)]
-                if not any(all(step in around for around in early[name]) for step in steps):
+                if not any(all(any(step is b for b in around) for around in early[name]) for step in steps):
                     found.add(name)
             written.add(name)
         return frozenset(found)
@@ -469,19 +476,6 @@ def map_loops(loops: Loops, change: Callable[[Expr], Expr]) -> Loops:
     return replace(loops, header=header, sizes=sizes, body=body)
 
 
-def rename_indices(names: dict[str, str]) -> Callable[[Expr], Expr]:
-    """A change for `transform` that renames indices."""
-
-    def change(node: Expr) -> Expr:
-        if isinstance(node, Index) and node.name in names:
-            return replace(node, name=names[node.name])
-        if isinstance(node, Size) and node.index in names:
-            return replace(node, index=names[node.index])
-        return node
-
-    return change
-
-
 def substitute_indices(values: dict[str, Expr]) -> Callable[[Expr], Expr]:
     """A change for `transform` that puts expressions in the place of indices."""
     return lambda node: values.get(node.name, node) if isinstance(node, Index) else node
@@ -489,8 +483,7 @@ def substitute_indices(values: dict[str, Expr]) -> Callable[[Expr], Expr]:
 
 def fresh(name: str, taken: set[str] | frozenset[str]) -> str:
     """The name itself, or the first of name1, name2, ... that is not taken."""
-    candidates = (name, *(f"{name}{n}" for n in range(1, len(taken) + 2)))
-    return next(c for c in candidates if c not in taken)
+    return name if name not in taken else next(c for n in count(1) if (c := f"{name}{n}") not in taken)
 
 
 def depth(node: Expr) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ..errors import LimitError
 
 TEXT_LENGTH = 1_000_000
-LINE_LENGTH = 20_000
+LINE_LENGTH = 100_000
 NESTING = 64  # brackets within brackets
-EXPRESSION_DEPTH = 150  # levels of one expression, `a + a + ...` included
+EXPRESSION_DEPTH = 250  # levels of one expression, `a + a + ...` included
 STATEMENTS = 20_000
 NAME_LENGTH = 200
 DIGITS = 40
@@ -16,7 +16,10 @@ DIGITS = 40
 def check_text(text: str) -> None:
     """Refuses a text that is too long or nests its brackets too deeply."""
     if len(text) > TEXT_LENGTH:
-        raise LimitError(f"the text has {len(text):,} characters; at most {TEXT_LENGTH:,} are read")
+        raise LimitError(
+            f"the text has {len(text):,} characters; at most {TEXT_LENGTH:,} are read",
+            hint="split it into several programs",
+        )
     longest = max(map(len, text.split("\n")))
     if longest > LINE_LENGTH:
         raise LimitError(

@@ -121,7 +121,8 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
 
     def minus(self, meta: Any, items: list[Any]) -> ir.Expr:
         operand: ir.Expr = items[1]
-        if isinstance(operand, ir.Number) and operand.span and self.text[operand.span.start] != "-":
+        bare = self.text[meta.start_pos + 1 : meta.end_pos].lstrip()[:1] not in ("-", "(")
+        if isinstance(operand, ir.Number) and bare:
             return ir.Number(-operand.value, span=self._span(meta))
         return ir.Unary("-", operand, span=self._span(meta))
 
@@ -183,7 +184,9 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
 
     def axis_size(self, meta: Any, items: list[Token]) -> ir.AxisSize:
         span = self._span(meta)
-        return ir.AxisSize(self._name(items[0]), int(_number(items[1], span)), span=span)
+        digits = str(items[1])
+        axis = int(_number(Token("NUMBER", digits.lstrip("-")), span))
+        return ir.AxisSize(self._name(items[0]), -axis if digits.startswith("-") else axis, span=span)
 
     def scalar(self, meta: Any, items: list[Token]) -> ir.Access:
         return ir.Access(self._name(items[0]), span=self._span(meta))
@@ -197,6 +200,7 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
         name, *places = items
         for place in places:
             _refuse_user_call(place)
+            _refuse_depth(place)
         return ir.Access(self._name(name), tuple(ir.transform(p, _as_index) for p in places), span=self._span(meta))
 
     def signed(self, meta: Any, items: list[Any]) -> int | float:
@@ -235,6 +239,7 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
         if operator != "=":
             raise SyntaxFault(f"a size is declared with `=`, not `{operator}`", span, "write `size(i) = ...`")
         _refuse_user_call(value)
+        _refuse_depth(value)
         return ir.SizeDeclaration(subject, value, span=span)
 
     def plain(self, meta: Any, items: list[Any]) -> tuple[Any, None]:
@@ -325,7 +330,7 @@ def _number(token: Token, span: Span) -> int | float:
     if len(text) > limits.DIGITS:
         raise LimitError(f"a number has at most {limits.DIGITS} digits", span, "round it: 17 digits are all that count")
     if not text.isdigit():
-        return float(text)
+        return float(text)  # `inf` too
     value = int(text)
     if value >= 2**63:
         raise LimitError(f"{text} does not fit a 64-bit integer", span, f"write {text}.0 for a floating-point number")

@@ -9,9 +9,10 @@ from functools import reduce
 from ..errors import Fault, ShapeError, Span
 from . import ir
 from .affine import Affine, affine, greatest, tidy
-from .build import ZERO, add, floor_divide, minimum, subtract
+from .build import ZERO, add, conjuncts, floor_divide, minimum, subtract
 from .interval import interval
 from .ir import Expr, Number
+from .paths import always_read
 from .render import access as show_access
 from .render import expression as show
 
@@ -148,37 +149,23 @@ def _infer_indices(loops: ir.Loops, inputs: frozenset[str], index: dict[str, Exp
     for statement in loops.statements:
         if _has_inside(statement.guard):
             continue
-        for access in _plain_accesses(statement, loops):
+        guard = conjuncts(statement.guard)
+        for access in (statement.target, *always_read(*statement.target.indices, statement.value, *guard)):
             for place, node in enumerate(access.indices):
                 extent: Expr | None = ir.AxisSize(access.tensor, place)
                 if access.tensor not in inputs:
                     extent = axis.get((access.tensor, place))
                 if extent is None:
                     continue
+                named = {n.index for n in ir.walk(extent) if isinstance(n, ir.Size)}
                 unknown = [i for i in ir.index_names(node) if i not in index and i != ir.BATCH]
-                if len(unknown) == 1:
+                if len(unknown) == 1 and unknown[0] not in named:
                     bound = _largest(node, unknown[0], extent, index)
                     if bound is not None:
                         bounds.setdefault(unknown[0], []).append(bound)
     for name, found in bounds.items():
         index[name] = reduce(minimum, dict.fromkeys(found))
     return bool(bounds)
-
-
-def _plain_accesses(statement: ir.Statement, loops: ir.Loops) -> Iterator[ir.Access]:
-    """Accesses that every point evaluates: those inside the branches of a conditional are left out."""
-    roots: list[Expr] = [statement.value, *statement.target.indices]
-    if statement.guard is not None:
-        roots.append(statement.guard)
-    while roots:
-        node = roots.pop(0)
-        if isinstance(node, ir.Conditional):
-            roots.append(node.condition)
-            continue
-        if isinstance(node, ir.Access):
-            yield node
-        roots.extend(ir.children(node))
-    yield statement.target
 
 
 def _largest(node: Expr, name: str, extent: Expr, index: Mapping[str, Expr]) -> Expr | None:
@@ -248,9 +235,13 @@ def resolve(
 
     def axis_of(tensor: str, place: int) -> int:
         if tensor in shapes:
-            if place >= len(shapes[tensor]):
-                raise ShapeError(f"{tensor} has {len(shapes[tensor])} axes; size({tensor}, {place}) asks for another")
+            if not -len(shapes[tensor]) <= place < len(shapes[tensor]):
+                raise ShapeError(
+                    f"{tensor} has {len(shapes[tensor])} axes; size({tensor}, {place}) asks for another",
+                    hint="axes count from 0, or from -1 backwards",
+                )
             return shapes[tensor][place]
+        place = place + loops.ranks.get(tensor, 0) if place < 0 else place
         if (tensor, place) not in rules.axis:
             raise _missing_axis(loops, tensor, place)
         key = f"{tensor},{place}"
@@ -281,7 +272,7 @@ def resolve(
             if any(extent < 0 for extent in all_shapes[tensor]):
                 raise ShapeError(f"{tensor} would have the shape {all_shapes[tensor]}", hint="check its declared sizes")
     sizes = Sizes(index, all_shapes, dict(statics))
-    faults = [*_disagreements(loops, sizes, given), *_declaration_faults(loops, sizes)]
+    faults = [*_disagreements(loops, sizes, given), *_declaration_faults(loops, sizes, given)]
     if faults:
         raise ShapeError(faults)
     return sizes
@@ -360,10 +351,12 @@ def _disagreements(loops: ir.Loops, sizes: Sizes, given: Mapping[str, int]) -> I
         )
 
 
-def _declaration_faults(loops: ir.Loops, sizes: Sizes) -> Iterator[Fault]:
+def _declaration_faults(loops: ir.Loops, sizes: Sizes, given: Mapping[str, int]) -> Iterator[Fault]:
     for declaration in loops.sizes:
-        wanted = sizes.value(declaration.value)
         subject = declaration.subject
+        if declaration.inferred and isinstance(subject, ir.Size) and subject.index in given:
+            continue
+        wanted = sizes.value(declaration.value)
         actual = (
             sizes.index[subject.index] if isinstance(subject, ir.Size) else sizes.shapes[subject.tensor][subject.axis]
         )

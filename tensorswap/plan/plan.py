@@ -12,7 +12,6 @@ from functools import reduce
 from ..language import ir
 
 
-
 @dataclass
 class Group:
     """Items that run one after the other for each strip of the parallel index."""

@@ -1,4 +1,4 @@
-"""Prepare: program -> program that kernels can run in place. Reads of a tensor that its own statement changes get a copy."""
+"""Prepare: program -> program that kernels can run in place: what a statement would change under itself is copied."""
 
 from __future__ import annotations
 

@@ -57,10 +57,10 @@ def active(loops: ir.Loops, wrt: Sequence[str], of: Sequence[str]) -> frozenset[
         backward |= less
 
 
-def default_wrt(loops: ir.Loops) -> tuple[str, ...]:
-    """The inputs that an output depends on smoothly."""
-    smooth = {name for _, found in smooth_reads(loops) for name in found}
-    return tuple(name for name in loops.inputs if name in smooth)
+def default_wrt(loops: ir.Loops, of: Sequence[str] | None = None) -> tuple[str, ...]:
+    """The inputs that the outputs named (all, if none are) depend on smoothly."""
+    reached = active(loops, loops.inputs, loops.outputs if of is None else of)
+    return tuple(name for name in loops.inputs if name in reached)
 
 
 def names_of(what: str, value: object) -> list[str]:
@@ -82,6 +82,10 @@ def check_wrt(loops: ir.Loops, given: Sequence[str]) -> tuple[str, ...]:
             hint = closest(str(name), list(loops.inputs))
             raise ArgumentError(
                 f"{name} is not an input", hint=hint or f"differentiate by some of {', '.join(loops.inputs)}"
+            )
+        if name not in loops.ranks and name not in known_tensors(loops):
+            raise DerivativeError(
+                f"{name} is only asked for its size, which has no derivative", hint=f"leave {name} out"
             )
         if name in integers:
             raise DerivativeError(

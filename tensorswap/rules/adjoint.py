@@ -12,14 +12,14 @@ from ..language.ir import Expr
 from ..language.render import access as show_access
 from .activity import active, check_of, check_wrt, refuse_updates
 from .differentiate import Contribution, contributions
-from .inside import always_read, lost_bounds
-from .known import NOTHING, still_known
+from .inside import always_accessed, lost_bounds
+from .known import NOTHING, pattern, still_known
 from .names import next_suffix
 from .order import complete_when_read
 from .reduce import Helpers
 from .shapes import Shapes
 from .share import share
-from .simplify import held_values, remove_dead, reuse, with_outputs
+from .simplify import held_values, merge_doubles, remove_dead, reuse, with_outputs
 from .solve import FreshIndices, gather_form
 
 Place = tuple[ir.Statement, tuple[ir.Block, ...]]
@@ -136,7 +136,7 @@ class Adjoint:
 
     def _shows_range(self, statement: ir.Statement, index: str) -> bool:
         """Whether an access that every point evaluates has the bare index on an axis of exactly its size."""
-        for access in always_read(statement):
+        for access in always_accessed(statement):
             for axis, place in enumerate(access.indices):
                 if ir.bare(place) == index and self.shapes.exact(access.tensor, axis, index):
                     return True
@@ -166,6 +166,14 @@ class Adjoint:
                     f"`{_at(access, ir.Index(index))} = ...`, which may read "
                     f"`{_at(access, ir.Binary('-', ir.Index(index), ONE))}`",
                 )
+
+
+def _is_forward(item: ir.Item, loops: ir.Loops) -> bool:
+    """Whether an item of the derived body stood in the forward one."""
+    first = item
+    while isinstance(first, ir.Block):
+        first = first.body[0]
+    return isinstance(first, ir.Statement) and first.target.tensor in loops.written
 
 
 def _at(access: ir.Access, step: Expr) -> str:
@@ -204,12 +212,12 @@ def derive(
     making.shapes.base |= making.helpers.like
     body = (*loops.body, *making.helpers.statements, *totals, *backward, *zeros)
     outputs = (*keep, *(making.name[x] for x in wrt))
-    seeds = {f"{y}.{making.suffix}": loops.ranks[y] for y in of}
+    seeds = {} if unit else {f"{y}.{making.suffix}": pattern(loops, y) for y in of}
     derived = ir.Loops(body=body, statics=loops.statics, known={**still_known(loops), **seeds})
     if loops.header:
         derived = replace(derived, header=_header(loops.header, making, keep))
-    derived = remove_dead(derived, outputs)
-    derived = share(derived, first=sum(item in loops.body for item in derived.body))
+    derived = remove_dead(merge_doubles(derived, outputs), outputs)
+    derived = share(derived, first=sum(_is_forward(item, loops) for item in derived.body))
     derived = making.shapes.declare(derived)
     return with_outputs(derived, outputs), making.notes
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import ArgumentError, ProgramError, ShapeError
@@ -27,14 +27,31 @@ def batch(loops: ir.Loops, index: str, over: Sequence[str]) -> ir.Loops:
 
     def change(node: Expr) -> Expr:
         if isinstance(node, ir.Access) and node.tensor in carried:
-            if any(ir.bare(e) == ir.BATCH for e in node.indices):
-                raise ProgramError(f"{node.tensor} has `...` already: pass the batch as a further leading axis")
+            if node.batched:
+                raise ProgramError(
+                    f"{node.tensor} has `...`, which stands for leading indices already",
+                    hint="pass the batch as a further leading axis, or write the indices out",
+                )
             return replace(node, indices=(first, *node.indices))
-        if isinstance(node, ir.AxisSize) and node.tensor in carried:
+        if isinstance(node, ir.AxisSize) and node.tensor in carried and node.axis >= 0:
             return replace(node, axis=node.axis + 1)
         return node
 
-    return ir.map_loops(loops, change)
+    batched = ir.map_loops(loops, change)
+    if batched.header:  # a number by default has no axes: an argument that is batched must be given
+        arguments = tuple(
+            replace(a, default=None) if isinstance(a, ir.Argument) and a.name in carried else a
+            for a in batched.header.arguments
+        )
+        batched = replace(batched, header=replace(batched.header, arguments=arguments))
+    known = {n: transformed(a, change) if n in carried else a for n, a in loops.known.items()}
+    return replace(batched, known=known)
+
+
+def transformed(access: ir.Access | None, change: Callable[[Expr], Expr]) -> ir.Access | None:
+    changed = None if access is None else change(access)
+    assert changed is None or isinstance(changed, ir.Access)
+    return changed
 
 
 def depending(loops: ir.Loops, over: Sequence[str]) -> frozenset[str]:
@@ -53,9 +70,15 @@ def expand_batch(loops: ir.Loops, ranks: Mapping[str, int]) -> ir.Loops:
         return loops
     counts: dict[str, int] = {}
     accesses = [*loops.header_accesses, *(a for s in loops.statements for a in s.reads)]
+    accesses += [a for a in loops.known.values() if a is not None]
     for access in accesses:
-        if access.tensor in ranks and any(ir.bare(e) == ir.BATCH for e in access.indices):
+        if access.tensor in ranks and access.batched:
             counts[access.tensor] = ranks[access.tensor] - (len(access.indices) - 1)
+    if not counts:
+        raise ShapeError(
+            "no input shows how many indices `...` stands for",
+            hint="read an input with `...`, or write the indices out",
+        )
     short = next((name for name, count in counts.items() if count < 0), None)
     if short:
         raise ShapeError(
@@ -77,17 +100,13 @@ def expand_batch(loops: ir.Loops, ranks: Mapping[str, int]) -> ir.Loops:
     indices = tuple(ir.Index(name) for name in names)
 
     def change(node: Expr) -> Expr:
-        if isinstance(node, ir.Access) and any(ir.bare(e) == ir.BATCH for e in node.indices):
+        if isinstance(node, ir.Access) and node.batched:
             return replace(node, indices=(*indices, *node.indices[1:]))
-        if isinstance(node, ir.AxisSize) and node.tensor in batched:
-            return replace(node, axis=node.axis + count - 1) if node.axis else node
+        if isinstance(node, ir.AxisSize) and node.tensor in batched and node.axis > 0:
+            return replace(node, axis=node.axis + count - 1)
         if node == ir.Size(ir.BATCH):
             return product(ir.Size(name) for name in names)
         return node
 
-    batched = {
-        a.tensor
-        for a in (*accesses, *(s.target for s in loops.statements))
-        if any(ir.bare(e) == ir.BATCH for e in a.indices)
-    }
+    batched = {a.tensor for a in (*accesses, *(s.target for s in loops.statements)) if a.batched}
     return ir.map_loops(loops, change)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from ..language import ir
-from ..language.build import ONE, ZERO, add, divide, is_one, is_zero, multiply, negate, opposite, subtract
+from ..language.build import ONE, ZERO, add, divide, is_zero, multiply, negate, opposite, subtract
 from ..language.ir import Binary, Call, Conditional, Expr, Number, Unary
 from . import scalar
 
@@ -46,7 +46,9 @@ def product(factors: tuple[Factor, ...]) -> Expr:
 
 def contributions(node: Expr, active: Set[str]) -> Iterator[Contribution]:
     """The part of every access of an active tensor, in the order of the text."""
-    yield from _push(node, active, (), (), False, ())
+    for found in _push(node, active, (), (), False, ()):
+        if not any(isinstance(factor, Number) and factor.value == 0 for factor in (*found.before, *found.after)):
+            yield found
 
 
 def _touches(node: Expr, active: Set[str]) -> bool:
@@ -109,6 +111,10 @@ def _push(
                     if _touches(argument, active):
                         rule = scalar.derivative(node, position)
                         yield from _push(argument, active, before, (rule, *after), negative, conditions)
+        case Binary(operator="//") | ir.Compare() | ir.Logic() | Unary(operator="not"):
+            return  # constant between its jumps
+        case _:
+            raise AssertionError(f"no rule for {type(node).__name__}")
 
 
 def _power_rule(base: Expr, exponent: Expr) -> Expr:
@@ -181,7 +187,9 @@ def tangent(node: Expr, dots: Mapping[str, str]) -> Expr | None:
                 if part is not None:
                     total = _sum(total, multiply(scalar.derivative(node, position), part))
             return total
-    return None
+        case Binary(operator="//") | ir.Compare() | ir.Logic() | Unary(operator="not"):
+            return None  # constant between its jumps
+    raise AssertionError(f"no rule for {type(node).__name__}")
 
 
 def _sum(a: Expr | None, b: Expr | None) -> Expr | None:
@@ -195,4 +203,4 @@ def _difference(a: Expr | None, b: Expr | None) -> Expr | None:
     return negate(b) if a is None or is_zero(a) else subtract(a, b)
 
 
-__all__ = ["Contribution", "contributions", "is_one", "product", "tangent"]
+__all__ = ["Contribution", "contributions", "product", "tangent"]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ..errors import LimitError, ProgramError
 from ..language import ir, limits
 from ..language.affine import is_constant
+from ..language.check import check
 from ..language.hints import unknown_call
 from ..language.ir import Expr
 from ..language.names import flat_items
@@ -88,6 +89,7 @@ class _Inliner:
         if len(self.active) >= 32:
             raise LimitError("calls nest more than 32 deep", call.span)
         self.done[name] = inline(found, self.definitions, self.library, (*self.active, name), self.done)
+        check(self.done[name])  # on its own: a name that it lacks must not be found in the caller
         return self.done[name]
 
     def call(self, call: ir.CallStatement, blocks: tuple[str, ...]) -> tuple[ir.Item, ...]:
@@ -96,7 +98,7 @@ class _Inliner:
         assert header is not None, "a definition has a header"
         values = _match(call, header)
         for parameter in header.arguments:
-            _check_argument(call, header, parameter, values[parameter.name])
+            _check_argument(call, header, parameter, values[parameter.name], blocks)
         if len(call.targets) != len(header.outputs):
             raise ProgramError(
                 f"{header.name} gives {len(header.outputs)} results, not {len(call.targets)}",
@@ -223,7 +225,11 @@ def _match(call: ir.CallStatement, header: ir.Header) -> dict[str, Expr]:
 
 
 def _check_argument(
-    call: ir.CallStatement, header: ir.Header, parameter: ir.Argument | ir.StaticDeclaration, value: Expr
+    call: ir.CallStatement,
+    header: ir.Header,
+    parameter: ir.Argument | ir.StaticDeclaration,
+    value: Expr,
+    blocks: tuple[str, ...],
 ) -> None:
     where = f"argument {parameter.name} of {header.name}"
     if isinstance(parameter, ir.StaticDeclaration):
@@ -235,6 +241,15 @@ def _check_argument(
             value.span or call.span,
             "pass a tensor's name; compute an expression in a statement of its own first",
         )
+    else:
+        known = {*blocks, *(i for target in call.targets for e in target.indices for i in ir.index_names(e))}
+        hidden = next((i for i in sorted(ir.index_names(value)) if i not in known), None)
+        if hidden:
+            raise ProgramError(
+                f"{where} would bring the index {hidden} into the call, and sum over it",
+                value.span or call.span,
+                "compute it in a statement of its own first",
+            )
 
 
 class _Binding:
@@ -253,6 +268,7 @@ class _Binding:
         self.values = values
         self.header = callee.header
         self.indices = inliner.index_names(callee, values, blocks)
+        self.own = {name for name, new in self.indices.items() if new in inliner.axes.values()}  # the caller's indices
         around = tuple(ir.Index(name) for name in blocks)  # a local tensor in a block has an element for each step
         self.tensors: dict[str, ir.Access] = {}
         for output, target in zip(self.header.outputs, call.targets, strict=True):
@@ -293,7 +309,8 @@ class _Binding:
                 return self.values[name]
             case ir.AxisSize(tensor=tensor, axis=axis):
                 prefix = self._prefix(tensor)
-                return node if prefix is None else ir.AxisSize(prefix.tensor, axis + len(prefix.indices))
+                shift = len(prefix.indices) if prefix and axis >= 0 else 0
+                return node if prefix is None else ir.AxisSize(prefix.tensor, axis + shift)
             case ir.Access(tensor=tensor) if tensor in self.scalars:
                 return self.scalars[tensor]
             case ir.Access(tensor=tensor, indices=indices):
@@ -340,7 +357,12 @@ class _Binding:
                 continue
             for axis, place in enumerate(parameter.access.indices):
                 name = ir.bare(place)
-                if name in (None, ir.BATCH) or (parameter.name, axis, name) in shown or ir.Size(str(name)) in declared:
+                if (
+                    name in (None, ir.BATCH)
+                    or str(name) in self.own
+                    or (parameter.name, axis, name) in shown
+                    or ir.Size(str(name)) in declared
+                ):
                     continue
                 subject, value = ir.Size(str(name)), ir.AxisSize(parameter.name, axis)
                 found.append(ir.SizeDeclaration(ir.transform(subject, self.change), ir.transform(value, self.change)))  # type: ignore[arg-type]

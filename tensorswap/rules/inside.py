@@ -8,6 +8,7 @@ from ..errors import DerivativeError
 from ..language import ir
 from ..language.build import ZERO, conjuncts, opposite
 from ..language.ir import Expr
+from ..language.paths import accesses, always_read
 
 
 def lost_bounds(
@@ -26,10 +27,10 @@ def lost_bounds(
         )
     if not any(isinstance(atom, ir.Inside) for atom in atoms):
         return
-    kept = {ir.Access(base.get(a.tensor, a.tensor), a.indices) for a in (derived.target, *always_read(derived))}
+    kept = {ir.Access(base.get(a.tensor, a.tensor), a.indices) for a in (derived.target, *always_accessed(derived))}
     if source is not None:
         kept.add(source)
-    for access, path in _paths(forward):
+    for access, path in (*accesses(forward.target), *accesses(forward.value)):
         if access in kept:
             continue
         for axis, place in enumerate(access.indices):
@@ -42,32 +43,6 @@ def lost_bounds(
                 yield result
 
 
-def always_read(statement: ir.Statement) -> Iterator[ir.Access]:
-    """Accesses that every point evaluates: those outside of the branches of a conditional."""
-    roots = [*statement.target.indices, statement.value, *conjuncts(statement.guard)]
-    while roots:
-        node = roots.pop()
-        if isinstance(node, ir.Conditional | ir.Logic):
-            roots.append(node.condition if isinstance(node, ir.Conditional) else node.left)
-            continue
-        if isinstance(node, ir.Access):
-            yield node
-        roots.extend(ir.children(node))
-
-
-def _paths(statement: ir.Statement) -> Iterator[tuple[ir.Access, tuple[Expr, ...]]]:
-    """Every access of target and value with the branch conditions on the way to it."""
-
-    def visit(node: Expr, path: tuple[Expr, ...]) -> Iterator[tuple[ir.Access, tuple[Expr, ...]]]:
-        if isinstance(node, ir.Access):
-            yield node, path
-        if isinstance(node, ir.Conditional):
-            yield from visit(node.condition, path)
-            yield from visit(node.then, (*path, node.condition))
-            yield from visit(node.otherwise, (*path, opposite(node.condition)))
-        else:
-            for part in ir.children(node):
-                yield from visit(part, path)
-
-    yield from visit(statement.target, ())
-    yield from visit(statement.value, ())
+def always_accessed(statement: ir.Statement) -> Iterator[ir.Access]:
+    """Accesses that every point of a statement evaluates."""
+    return always_read(*statement.target.indices, statement.value, *conjuncts(statement.guard))

@@ -7,14 +7,18 @@ from ..language import ir
 NOTHING = ir.Number(0.0)  # a derivative that is zero is a floating-point number like any other
 
 
-def still_known(loops: ir.Loops) -> dict[str, int]:
-    """The forward program's inputs with their ranks, and its indices: a derivative takes them, used or not."""
-    found = dict(loops.known)
-    found.update({name: loops.ranks.get(name, loops.known.get(name, 0)) for name in loops.inputs})
-    found.update(dict.fromkeys(loops.indices, -1))
-    return found
+def pattern(loops: ir.Loops, tensor: str) -> ir.Access | None:
+    """How a program accesses a tensor: tells its rank, and whether `...` stands for some of its axes."""
+    places = (*loops.header_accesses, *(a for s in loops.statements for a in (s.target, *s.reads)))
+    return next((a for a in places if a.tensor == tensor), loops.known.get(tensor))
+
+
+def still_known(loops: ir.Loops) -> dict[str, ir.Access | None]:
+    """The forward program's inputs and indices: a derivative takes them, used or not."""
+    inputs = {name: pattern(loops, name) for name in loops.inputs}
+    return {**loops.known, **dict.fromkeys(loops.indices), **inputs}
 
 
 def known_tensors(loops: ir.Loops) -> list[str]:
     """Tensors that a caller may pass although nothing reads them."""
-    return [name for name, rank in loops.known.items() if rank >= 0 and name not in loops.written]
+    return [name for name, access in loops.known.items() if access is not None and name not in loops.written]

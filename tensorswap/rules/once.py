@@ -22,7 +22,7 @@ def shown_by_text(loops: ir.Loops) -> bool:
     if not all(_injective(s, [b.index for b in blocks], rules) for s, blocks in assigned):
         return False
     for (first, _), (second, _) in combinations(assigned, 2):
-        if first.target.tensor == second.target.tensor and not _disjoint(first, second):
+        if first.target.tensor == second.target.tensor and not disjoint(first, second):
             return False
     names = {s.target.tensor for s, blocks in assigned if blocks}
     return all(
@@ -45,6 +45,8 @@ def _injective(statement: ir.Statement, blocks: list[str], rules: SizeRules) -> 
             if form is None or not unknown:
                 continue
             first, *rest = unknown
+            if not all(isinstance(form.terms[i], Number) for i in unknown) and not rest:
+                continue  # a static integer may be zero
             if not rest or (len(rest) == 1 and _digits(form.terms, first, rest[0], rules)):
                 open_indices -= set(unknown)
                 progress = True
@@ -64,7 +66,7 @@ def _digits(terms: dict[str, ir.Expr], a: str, b: str, rules: SizeRules) -> bool
     return False
 
 
-def _disjoint(first: ir.Statement, second: ir.Statement) -> bool:
+def disjoint(first: ir.Statement, second: ir.Statement) -> bool:
     """Whether two targets never meet: some axis keeps them apart, or their guards exclude each other."""
     if first.target.indices == second.target.indices:
         conditions = set(conjuncts(second.guard))
@@ -79,8 +81,5 @@ def _disjoint(first: ir.Statement, second: ir.Statement) -> bool:
         for low, high in ((a[0], b[1]), (b[0], a[1])):
             gap = tidy(subtract(low, high))
             if isinstance(gap, Number) and gap.value > 0:
-                return True
-            # a constant place below a place that starts behind it: X[0] and X[l+1]
-            if isinstance(low, Number) and isinstance(high, Number) and low.value > high.value:
                 return True
     return False

@@ -9,6 +9,7 @@ from ..language import ir
 from ..language.build import ZERO, add, conjunction, multiply, opposite, product
 from ..language.ir import Expr, candidates
 from .names import helper
+from .once import disjoint
 from .solve import FreshIndices
 
 
@@ -21,20 +22,14 @@ class Helpers:
     after: bool = True  # they stand behind the whole program, so that all that it computes can be read
     statements: list[ir.Statement] = field(default_factory=list)
     like: dict[str, str] = field(default_factory=dict)  # helper -> the tensor whose shape it has
-    _winners: dict[str, str] = field(default_factory=dict)
+    _winners: dict[int, str] = field(default_factory=dict)
     _others: dict[int, ir.Access] = field(default_factory=dict)
 
     def winner(self, statement: ir.Statement) -> Expr | None:
         """The guard that holds at the first winner of a `max=` or `min=`; None if there is only one candidate."""
-        group = [s for s in self.loops.statements if s.target.tensor == statement.target.tensor]
+        group = self.meeting(statement)
         if len(group) == 1 and not candidates(statement):
             return None
-        if any(ir.BATCH in candidates(s) for s in group):
-            raise DerivativeError(
-                f"`{statement.operator}` over `...` has no derivative here",
-                statement.span,
-                "write the batch indices out",
-            )
         position: Expr = ZERO
         for other in group:
             if other is statement:
@@ -43,20 +38,34 @@ class Helpers:
         inner: Expr = ZERO
         for name in candidates(statement):
             inner = add(multiply(inner, ir.Size(name)), ir.Index(name))
-        name = self._winner_name(statement.target.tensor, group)
+        name = self._winner_name(group)
         return ir.Compare("==", add(position, inner), ir.Access(name, statement.target.indices))
 
-    def _winner_name(self, tensor: str, group: list[ir.Statement]) -> str:
-        if tensor not in self._winners:
+    def meeting(self, statement: ir.Statement) -> list[ir.Statement]:
+        """The statements that may write an element which the given one writes: all of the tensor's, or itself alone."""
+        group = [s for s in self.loops.statements if s.target.tensor == statement.target.tensor]
+        if all(s is statement or disjoint(s, statement) for s in group):
+            group = [statement]
+        if any(ir.BATCH in candidates(s) for s in group):
+            raise DerivativeError(
+                f"`{statement.operator}` over `...` has no derivative here",
+                statement.span,
+                "write the batch indices out",
+            )
+        return group
+
+    def _winner_name(self, group: list[ir.Statement]) -> str:
+        tensor, key = group[0].target.tensor, id(group[0])
+        if key not in self._winners:
             operator = "argmax=" if group[0].operator == "max=" else "argmin="
             held = self._held_winner(group, operator) if self.after else None
-            self._winners[tensor] = held or helper(self.loops, tensor, "arg", self.fresh.taken)
+            self._winners[key] = held or helper(self.loops, tensor, "arg", self.fresh.taken)
             if not held:
-                name = self._winners[tensor]
+                name = self._winners[key]
                 self.like[name] = tensor
                 for s in group:
                     self.statements.append(replace(s, target=replace(s.target, tensor=name), operator=operator))
-        return self._winners[tensor]
+        return self._winners[key]
 
     def _held_winner(self, group: list[ir.Statement], operator: str) -> str | None:
         """An argmax= tensor that the program already computes from the same statements."""
@@ -73,7 +82,7 @@ class Helpers:
 
     def others(self, statement: ir.Statement) -> Expr | None:
         """The product of all other factors of a `*=`, so that zeros do no harm; None if there are none."""
-        group = [s for s in self.loops.statements if s.target.tensor == statement.target.tensor]
+        group = self.meeting(statement)
         if len(group) == 1 and not candidates(statement):
             return None
         if id(statement) not in self._others:

@@ -9,7 +9,7 @@ from functools import cached_property
 from ..language import ir
 from ..language.ir import Expr
 from ..language.sizes import SizeRules, bare_written, infer
-from .known import known_tensors
+from .known import known_tensors, pattern
 from .solve import FreshIndices
 
 
@@ -37,7 +37,7 @@ class Shapes:
         """Whether the axis is exactly as long as the index, by the forward program's own rules."""
         tensor = self.base.get(tensor, tensor)
         if index in self.fresh:
-            return self.fresh[index] in (ir.AxisSize(tensor, axis), self.extent(tensor, axis))
+            return self.fresh[index] == self.extent(tensor, axis)
         if tensor in self._inputs or (tensor, axis) in self._written:
             return index in self._bare.get((tensor, axis), ())
         return False
@@ -57,7 +57,8 @@ class Shapes:
     def whole(self, tensor: str, fresh: FreshIndices) -> tuple[Expr, ...]:
         """Indices that run over all of a forward tensor, its own where they do, new ones elsewhere."""
         found: list[Expr] = []
-        for axis in range(self.forward.ranks.get(tensor, self.forward.known.get(tensor, 0))):
+        known = self.forward.known.get(tensor)
+        for axis in range(self.forward.ranks.get(tensor, len(known.indices) if known else 0)):
             own = [
                 i
                 for i in self.forward.indices
@@ -72,6 +73,9 @@ class Shapes:
     def extent(self, tensor: str, axis: int) -> Expr:
         """The size of a forward tensor's axis, as the derived program may say it."""
         if tensor in self._inputs:
+            access = pattern(self.forward, tensor)
+            if access is not None and access.batched:  # counted from the end: `...` may stand for many axes
+                return ir.AxisSize(tensor, axis - len(access.indices))
             return ir.AxisSize(tensor, axis)
         if (tensor, axis) in self._written:
             return ir.Size(self._written[tensor, axis])
@@ -92,7 +96,7 @@ class Shapes:
         sizes: dict[Expr, ir.SizeDeclaration] = {}
         used = set(_indices_in_body(derived))
         for name, value in self.fresh.items():
-            if name in used:
+            if name in used and name != ir.BATCH:
                 sizes[ir.Size(name)] = ir.SizeDeclaration(ir.Size(name), value)
         for declaration in self.forward.sizes:
             subject = declaration.subject
@@ -110,11 +114,11 @@ class Shapes:
             asked |= used
             declared = {s.index for s in sizes if isinstance(s, ir.Size)}
             open_names = [i for i in (*derived.indices, *sorted(asked)) if i in asked and i not in known | declared]
-            new = [i for i in dict.fromkeys(open_names) if i in self.rules.index]
+            new = [i for i in dict.fromkeys(open_names) if i in self.rules.index and i != ir.BATCH]
             if not new:
                 break
             for name in new:
-                sizes[ir.Size(name)] = ir.SizeDeclaration(ir.Size(name), self.rules.index[name])
+                sizes[ir.Size(name)] = ir.SizeDeclaration(ir.Size(name), self.rules.index[name], inferred=True)
         for key, declaration in sizes.items():
             closed[key] = replace(declaration, value=self._close(declaration.value, derived))
         return replace(derived, sizes=tuple(closed.values()))

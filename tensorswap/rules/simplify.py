@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..language import ir
 from ..language.build import conjuncts
 from ..language.ir import Expr
+from .order import complete_when_read
 
 
 @dataclass(frozen=True)
@@ -19,17 +21,19 @@ class Held:
 
 
 def held_values(loops: ir.Loops) -> dict[Expr, Held]:
-    """Expressions that some tensor holds: the right sides of `=` statements."""
+    """Expressions that some tensor holds for good: right sides of `=` statements, of values that no longer change."""
     held: dict[Expr, Held] = {}
-    writers: dict[str, int] = {}
-    for statement in loops.statements:
-        writers[statement.target.tensor] = writers.get(statement.target.tensor, 0) + 1
-    for statement in loops.statements:
+    writers = Counter(s.target.tensor for s in loops.statements)
+    for statement, blocks in loops.located:
         target, conditions = statement.target, frozenset(conjuncts(statement.guard))
         whole = all(isinstance(e, ir.Index) for e in target.indices) and len(set(target.indices)) == len(target.indices)
-        if statement.operator != "=" or not whole or writers[target.tensor] > 1 or target.tensor in loops.updated:
+        if statement.operator != "=" or not whole or writers[target.tensor] > 1 or ir.Inside() in conditions:
             continue
-        if ir.Inside() not in conditions and _worth_holding(statement.value):
+        if {*ir.bare_indices(target)} != ir.index_names(statement.value) or not _worth_holding(statement.value):
+            continue  # a target with further indices would bring them into the statement that reads it
+        if loops.updated & {target.tensor, *ir.tensors_read(statement)}:
+            continue
+        if all(complete_when_read(loops, (statement, blocks), access) for access in statement.reads):
             held.setdefault(statement.value, Held(ir.Access(target.tensor, target.indices), conditions))
     return held
 
@@ -57,19 +61,15 @@ def reuse(value: Expr, held: Mapping[Expr, Held], holds: frozenset[Expr] = froze
 
 
 def remove_dead(loops: ir.Loops, outputs: Sequence[str]) -> ir.Loops:
-    """Keeps the statements that some output needs, and the first of several that compute the same."""
-    loops = _merge_doubles(loops, outputs)
-    needed = set(outputs)
-    while True:
-        more = {
-            name
-            for s in loops.statements
-            if s.target.tensor in needed
-            for name in (*ir.tensors_read(s), *_asked_axes(s))
-        } - needed
-        if not more:
-            break
-        needed |= more
+    """Keeps the statements that some output needs."""
+    asked: dict[str, set[str]] = {}
+    for statement in loops.statements:
+        asked.setdefault(statement.target.tensor, set()).update(ir.tensors_read(statement), _asked_axes(statement))
+    needed, open_names = set(outputs), list(outputs)
+    while open_names:
+        new = asked.get(open_names.pop(), set()) - needed
+        needed |= new
+        open_names.extend(new)
     return replace(loops, body=_keep(loops.body, needed))
 
 
@@ -89,7 +89,7 @@ def _keep(body: tuple[ir.Item, ...], needed: set[str]) -> tuple[ir.Item, ...]:
     return tuple(result)
 
 
-def _merge_doubles(loops: ir.Loops, outputs: Sequence[str]) -> ir.Loops:
+def merge_doubles(loops: ir.Loops, outputs: Sequence[str]) -> ir.Loops:
     """Tensors that one statement each computes from the same expression become one."""
     single: dict[str, ir.Statement] = {}
     count: dict[str, int] = {}
@@ -98,11 +98,14 @@ def _merge_doubles(loops: ir.Loops, outputs: Sequence[str]) -> ir.Loops:
         count[name] = count.get(name, 0) + 1
         if not blocks:
             single[name] = statement
+    declared = {d.subject.tensor for d in loops.sizes if isinstance(d.subject, ir.AxisSize)}
     first: dict[tuple[object, ...], str] = {}
     same: dict[str, str] = {}
     for name, statement in single.items():
-        if count[name] > 1 or name in outputs or name in loops.updated or name in loops.outputs:
+        if count[name] > 1 or name in outputs or name in loops.outputs or name in declared:
             continue
+        if loops.updated & {name, *ir.tensors_read(statement)} or not _is_whole(statement.target):
+            continue  # another value, or perhaps another shape
         key = (statement.target.indices, statement.operator, statement.value, statement.guard)
         if first.setdefault(key, name) != name:
             same[name] = first[key]
@@ -116,6 +119,11 @@ def _merge_doubles(loops: ir.Loops, outputs: Sequence[str]) -> ir.Loops:
 
     kept = _keep(loops.body, {s.target.tensor for s in loops.statements} - same.keys())
     return ir.map_loops(replace(loops, body=kept), change)
+
+
+def _is_whole(target: ir.Access) -> bool:
+    """Bare indices only: they tell the shape."""
+    return all(isinstance(place, ir.Index) for place in target.indices)
 
 
 def with_outputs(loops: ir.Loops, outputs: Sequence[str]) -> ir.Loops:

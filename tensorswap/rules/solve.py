@@ -14,6 +14,8 @@ from ..language.affine import Affine, affine, is_constant, subtract_from
 from ..language.build import ZERO, add, conjunction, conjuncts, floor_divide, multiply, negate, remainder
 from ..language.ir import Expr, Number
 
+PENDING = "?"  # stands for the new index until a solution is found
+
 
 @dataclass
 class FreshIndices:
@@ -44,6 +46,13 @@ class Solution:
     value: Expr
     guards: tuple[Expr, ...]
 
+    def named(self, name: str) -> Solution:
+        """The solution with a name for the new index, which it gets only once there is a solution."""
+        change = ir.substitute_indices({PENDING: ir.Index(name)})
+        return Solution(
+            self.pivot, ir.transform(self.value, change), tuple(ir.transform(g, change) for g in self.guards)
+        )
+
 
 def gather_form(
     statement: ir.Statement,
@@ -64,12 +73,14 @@ def gather_form(
         if isinstance(place, ir.Index) and place.name not in elsewhere:
             continue
         open_indices = [i for i in _in_order(place) if i not in elsewhere and i not in fixed and i != ir.BATCH]
-        name = fresh.by_axis.get((source.tensor, axis)) or ir.fresh("s", fresh.taken)
-        solution = _solve(place, ir.Index(name), open_indices, prefer, fresh)
+        if not open_indices:
+            continue
+        solution = _solve(place, ir.Index(PENDING), open_indices, prefer, fresh)
         if solution is None:
             continue
+        name = fresh.of_axis(source.tensor, axis, extent(source.tensor, axis))
+        solution = solution.named(name)
         shown = shows_range(statement, solution.pivot)
-        assert fresh.of_axis(source.tensor, axis, extent(source.tensor, axis)) == name
         statement = _substitute(statement, axis, name, solution, shown)
     return statement
 
@@ -94,11 +105,8 @@ def _solve(
             if not any(i in _in_order(inner) for i in candidates):
                 return None
             # inner // d == value  <=>  inner == d*value + r for some 0 <= r < d
-            rest = ir.fresh("r", fresh.taken | {n.name for n in ir.walk(value) if isinstance(n, ir.Index)})
-            solution = _solve(inner, add(multiply(divisor, value), ir.Index(rest)), candidates, prefer, fresh)
-            if solution is not None:
-                assert fresh.make("r", divisor) == rest
-            return solution
+            rest = ir.Index(fresh.make("r", divisor))
+            return _solve(inner, add(multiply(divisor, value), rest), candidates, prefer, fresh)
     return None
 
 

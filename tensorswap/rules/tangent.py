@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 
 from ..errors import DerivativeError
 from ..language import ir
-from ..language.build import conjunction, conjuncts, multiply, product
+from ..language.build import conjunction, conjuncts, is_zero, multiply, product
 from ..language.render import access as show_access
 from .activity import check_wrt, depends_smoothly, integer_uses, refuse_updates
 from .differentiate import tangent as expression_tangent
 from .inside import lost_bounds
-from .known import NOTHING, still_known
+from .known import NOTHING, pattern, still_known
 from .names import next_suffix
 from .order import complete_when_read
 from .reduce import Helpers
 from .shapes import Shapes
-from .simplify import held_values, remove_dead, reuse, with_outputs
+from .simplify import held_values, merge_doubles, remove_dead, reuse, with_outputs
 from .solve import FreshIndices
 
 
@@ -41,8 +41,9 @@ class Tangent:
                 yield item
                 continue
             yield item
-            group = [s for s in self.forward.statements if s.target.tensor == item.target.tensor]
+            group = self.helpers.meeting(item) if item.operator in ("max=", "min=", "*=") else [item]
             if item.operator in ("max=", "min=", "*=") and not blocks:
+                self.check_updates(item, group)
                 if item is group[-1]:  # the winner, or the product, is known when the last of them has run
                     for member in group:
                         yield from self.statement(member, blocks)
@@ -54,7 +55,7 @@ class Tangent:
         if item.target.tensor not in self.dots or item.operator.startswith("arg"):
             return
         value = expression_tangent(item.value, self.dots)
-        if value is None:
+        if value is None or is_zero(value):
             return
         condition = None
         before = len(self.helpers.statements)
@@ -76,6 +77,16 @@ class Tangent:
         yield from self.helpers.statements[before:]
         yield replace(made, value=product(lost, made.value))
 
+    def check_updates(self, item: ir.Statement, group: list[ir.Statement]) -> None:
+        """The tangents of a group stand behind its last member: what an earlier one read must still be there."""
+        changed = self.forward.updated & {name for member in group for name in ir.tensors_read(member)}
+        if len(group) > 1 and changed:
+            raise DerivativeError(
+                f"{sorted(changed)[0]} is updated while `{item.operator}` reads it",
+                item.span,
+                "write the new value under a name of its own",
+            )
+
     def check_whole(self, item: ir.Statement, blocks: tuple[ir.Block, ...]) -> None:
         """`max=` and `*=` have a derivative when they are complete: no step may read what a later one changes."""
         if not blocks:
@@ -88,7 +99,7 @@ class Tangent:
                 item.span,
                 "take the statement out of the block, or give the target the block's index",
             )
-        group = [s for s in self.forward.statements if s.target.tensor == item.target.tensor]
+        group = self.helpers.meeting(item)
         for reader, around in self.forward.located:
             for access in reader.reads:
                 if access.tensor == item.target.tensor and not complete_when_read(
@@ -121,17 +132,19 @@ def tangent(loops: ir.Loops, wrt: Sequence[str], only: Sequence[str] | None = No
     making.shapes.base |= making.helpers.like
     integers = integer_uses(loops)
     outputs = [name for name in (loops.outputs if only is None else only) if name not in integers]
+    if not outputs:
+        raise DerivativeError("the program has no output with a derivative", hint="an argmax= is an integer")
     for name in outputs:
         if name not in dots:  # independent of wrt: the derivative is zero, said so
             dots[name] = f"{name}.{suffix}"
             making.shapes.base[dots[name]] = name
             body = (*body, ir.Statement(ir.Access(dots[name], making.shapes.whole(name, fresh)), "=", NOTHING))
-    ranks = {**loops.known, **loops.ranks}
-    known = {**still_known(loops), **{dots[name]: ranks.get(name, 0) for name in wrt}}
+    known = {**still_known(loops), **{dots[name]: pattern(loops, name) for name in wrt}}
     derived = ir.Loops(body=body, statics=loops.statics, known=known)
     if loops.header:
         derived = replace(derived, header=_header(loops.header, making, wrt, outputs))
-    derived = remove_dead(derived, [dots[name] for name in outputs])
+    made = [dots[name] for name in outputs]
+    derived = remove_dead(merge_doubles(derived, made), [dots[name] for name in outputs])
     derived = making.shapes.declare(derived)
     return with_outputs(derived, [dots[name] for name in outputs])
 

@@ -15,6 +15,7 @@ from ..language import ir
 from ..language.hints import closest
 from ..language.render import access as show_access
 from ..language.sizes import SizeRules, Sizes, infer, resolve
+from ..language.types import Kind
 from ..rules.activity import integer_uses
 from ..rules.batch import expand_batch
 
@@ -25,20 +26,20 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Bound:
-    """What a run needs. `weak` names the inputs that were plain Python numbers."""
+    """What a run needs. The kinds of inputs that were plain Python numbers are weak; weak results become `dtype`."""
 
     loops: ir.Loops
     arrays: dict[str, Array]
-    weak: frozenset[str]
+    kinds: dict[str, Kind]
     sizes: Sizes
     dtype: np.dtype[Any]
 
 
 def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
     """Sorts a call's arguments into arrays, static integers and sizes, and checks all of them."""
-    defaults = _defaults(loops)
+    standing = defaults(loops)
     unknown = [n for n in arguments if n not in {*loops.inputs, *loops.static_names, *loops.indices, *loops.known}]
-    missing = [n for n in loops.inputs if n not in arguments and n not in defaults]
+    missing = [n for n in loops.inputs if n not in arguments and n not in standing]
     statics = dict(loops.static_defaults)
     faults = [_unknown(loops, name, missing) for name in unknown]
     offered = {name for name in missing for fault in faults if fault.hint == f"did you mean `{name}`?"}
@@ -60,24 +61,24 @@ def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
             statics[name] = _whole(name, value, "static integer")
         elif name in loops.indices:
             given[name] = _whole(name, value, "size of index")
-    raw = {name: arguments.get(name, defaults.get(name)) for name in loops.inputs}
+    raw = {name: arguments.get(name, standing.get(name)) for name in loops.inputs}
     arrays = {name: as_array(name, value) for name, value in raw.items()}
-    weak = frozenset(name for name, value in raw.items() if type(value) in (bool, int, float))
-    loops = expand_batch(loops, {name: array.ndim for name, array in arrays.items()})
+    known = {name: value for name, value in arguments.items() if name in loops.known and name not in arrays}
+    everything = {**{n: as_array(n, v) for n, v in known.items() if loops.known[n] is not None}, **arrays}
+    loops = expand_batch(loops, {name: array.ndim for name, array in everything.items()})
     _check_ranks(loops, arrays)
     _check_integers(loops, arrays)
     rules: SizeRules = infer(loops, frozenset(given))
     sizes = resolve(loops, rules, {n: a.shape for n, a in arrays.items()}, statics, given)
     _check_extent(loops, sizes)
-    ignored = {n: as_array(n, v) for n, v in arguments.items() if n not in arrays and loops.known.get(n, -1) >= 0}
-    floats = [
-        a.dtype for n, a in (*arrays.items(), *ignored.items()) if np.issubdtype(a.dtype, np.floating) and n not in weak
-    ]
+    plain = {name for name, value in {**raw, **known}.items() if type(value) in (bool, int, float)}
+    floats = [a.dtype for name, a in everything.items() if a.dtype.kind == "f" and name not in plain]
     dtype = np.result_type(*floats) if floats else np.dtype(np.float64)
-    return Bound(loops, arrays, weak, sizes, dtype)
+    kinds = {name: Kind(array.dtype, name in plain) for name, array in arrays.items()}
+    return Bound(loops, arrays, kinds, sizes, dtype)
 
 
-def _defaults(loops: ir.Loops) -> dict[str, float]:
+def defaults(loops: ir.Loops) -> dict[str, float]:
     if not loops.header:
         return {}
     return {a.name: a.default for a in loops.header.arguments if isinstance(a, ir.Argument) and a.default is not None}

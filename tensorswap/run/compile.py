@@ -52,7 +52,7 @@ class Compiled:
         names = dict(_namespace())
         exec(compile(source, "<tensorswap kernel>", "exec"), names)  # the source is ours: no user's text is in it
         self.function = cfunc(SIGNATURE, **mathematics.OPTIONS)(names["kernel"])
-        self.address = int(self.function.address)
+        self.address = int(self.function.address or 0)
 
 
 @cache

@@ -10,11 +10,10 @@ import numpy as np
 from ..emit.kernel import Kernel, KernelWriter
 from ..emit.layout import constant_indices
 from ..interpret.reference import IDENTITY, argument_offsets
-from ..language import ir
 from ..language.sizes import Sizes, infer, resolve
+from ..language.types import Types, infer_types
 from ..plan.plan import groups
 from ..plan.prepare import prepare
-from ..plan.types import Kind, Types, infer_types
 from .arguments import Bound
 
 PARALLEL_POINTS = 20_000  # fewer loop points than this are done before other threads have started
@@ -28,8 +27,7 @@ class Executable:
         shapes = {name: array.shape for name, array in bound.arrays.items()}
         given = {name: size for name, size in bound.sizes.index.items() if name in bound.loops.indices}
         self.sizes: Sizes = resolve(self.loops, infer(self.loops, frozenset(given)), shapes, bound.sizes.statics, given)
-        kinds = {name: Kind(array.dtype, name in bound.weak) for name, array in bound.arrays.items()}
-        self.types: Types = infer_types(self.loops, kinds)
+        self.types: Types = infer_types(self.loops, bound.kinds)
         self.default = bound.dtype
         offsets = argument_offsets(self.loops, self.sizes)
         constant = constant_indices(self.loops)

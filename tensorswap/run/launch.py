@@ -31,14 +31,25 @@ def launch(typing_context: Any, kernel: Any, first: Any, count: Any, data: Any, 
             [BYTE, BYTE.as_pointer(), WORD.as_pointer(), WORD.as_pointer(), BYTE, WORD, WORD, llvm.IntType(32)],
         )
         pool = cgutils.get_or_insert_function(builder.module, pool_type, "numba_parallel_for")
-        kernel_type = llvm.FunctionType(llvm.VoidType(), [BYTE.as_pointer(), WORD.as_pointer(), WORD.as_pointer(), BYTE])
+        kernel_type = llvm.FunctionType(
+            llvm.VoidType(), [BYTE.as_pointer(), WORD.as_pointer(), WORD.as_pointer(), BYTE]
+        )
         several = builder.icmp_signed(">", threads, llvm.Constant(WORD, 1))
         with builder.if_else(several) as (parallel, serial):
             with parallel:
-                builder.call(pool, [
-                    builder.inttoptr(kernel, BYTE), start, size, step, builder.inttoptr(data, BYTE),
-                    llvm.Constant(WORD, 0), llvm.Constant(WORD, 1), builder.trunc(threads, llvm.IntType(32)),
-                ])
+                builder.call(
+                    pool,
+                    [
+                        builder.inttoptr(kernel, BYTE),
+                        start,
+                        size,
+                        step,
+                        builder.inttoptr(data, BYTE),
+                        llvm.Constant(WORD, 0),
+                        llvm.Constant(WORD, 1),
+                        builder.trunc(threads, llvm.IntType(32)),
+                    ],
+                )
             with serial:
                 function = builder.inttoptr(kernel, kernel_type.as_pointer())
                 builder.call(function, [start, size, step, builder.inttoptr(data, BYTE)])

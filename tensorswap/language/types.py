@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..language import ir
-from ..language.ir import Expr
+from . import ir
+from .ir import Expr
 
 INT, BOOL, DOUBLE = np.dtype(np.int64), np.dtype(np.bool_), np.dtype(np.float64)
+UNSIGNED = np.dtype(np.uint64)
 
 KEEP_INTEGERS = frozenset({"abs", "sign", "min", "max", "floor", "ceil", "round", "relu", "stop"})
 
@@ -27,13 +28,20 @@ class Kind:
 WEAK_INT, WEAK_FLOAT, TRUTH = Kind(INT, True), Kind(DOUBLE, True), Kind(BOOL)
 
 
-def promote(*kinds: Kind) -> Kind:
+def join(*kinds: Kind) -> Kind:
+    """numpy's promotion, with weak kinds like plain Python numbers: they never widen."""
     strong = [k.dtype for k in kinds if not k.weak]
     weak = [k.dtype for k in kinds if k.weak]
     if not strong:
         return Kind(np.result_type(*weak), True)
     stand_ins: list[Any] = [0.0 if d.kind == "f" else 0 for d in weak if d != BOOL]
     return Kind(np.result_type(*strong, *stand_ins), False)
+
+
+def promote(*kinds: Kind) -> Kind:
+    """The type that operands of these kinds are computed in: whole numbers in 64 bits, so that none wraps around."""
+    kind = join(*kinds)
+    return Kind(INT, kind.weak) if kind.dtype.kind in "iu" and kind.dtype != UNSIGNED else kind
 
 
 def number(kind: Kind) -> Kind:
@@ -61,7 +69,7 @@ class Types:
             case ir.Unary(operator="not") | ir.Compare() | ir.Logic() | ir.Inside():
                 return TRUTH
             case ir.Unary(operand=operand):
-                return number(self.of(operand))
+                return promote(number(self.of(operand)))
             case ir.Binary(operator=operator, left=left, right=right):
                 kind = promote(number(self.of(left)), number(self.of(right)))
                 whole = isinstance(right, ir.Number) and isinstance(right.value, int) and right.value >= 0
@@ -85,12 +93,23 @@ def infer_types(loops: ir.Loops, inputs: Mapping[str, Kind]) -> Types:
         before = dict(types.tensors)
         for statement in loops.statements:
             name, operator = statement.target.tensor, statement.operator
-            kind = types.of(statement.value)
-            small = operator in ("+=", "-=", "*=") and kind.dtype.kind in "bi"
-            if operator.startswith("arg"):
-                kind = Kind(INT)
-            elif small or (kind.dtype == BOOL and operator != "="):
-                kind = Kind(INT, kind.weak or kind.dtype == BOOL)
-            types.tensors[name] = promote(types.tensors[name], kind) if name in types.tensors else kind
+            kind = accumulated(operator, types.of(statement.value))
+            if kind.weak and kind.dtype.kind != "f" and is_derivative(name):
+                kind = WEAK_FLOAT
+            types.tensors[name] = join(types.tensors[name], kind) if name in types.tensors else kind
         if types.tensors == before:
             return types
+
+
+def accumulated(operator: str, kind: Kind) -> Kind:
+    """The kind of a tensor that an operator fills: sums and products of whole numbers take 64 bits, as numpy's do."""
+    if operator.startswith("arg"):
+        return Kind(INT)
+    if operator in ("+=", "-=", "*=") and kind.dtype.kind in "biu":
+        return Kind(UNSIGNED if kind.dtype.kind == "u" else INT, kind.weak or kind.dtype == BOOL)
+    return Kind(INT, True) if kind.dtype == BOOL and operator != "=" else kind
+
+
+def is_derivative(name: str) -> bool:
+    """Names with .grad or .dot: floating-point numbers, even where they are whole."""
+    return any(part.startswith(("grad", "dot")) for part in name.split(".")[1:])
