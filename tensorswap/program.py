@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from . import library
@@ -18,6 +19,7 @@ from .language import ir, render
 from .language.check import check
 from .language.parse import Source, parse
 from .language.sizes import infer
+from .plan.table import PlanTable
 from .rules.activity import default_wrt, names_of
 from .rules.adjoint import derive
 from .rules.batch import batch
@@ -25,6 +27,7 @@ from .rules.inline import inline
 from .rules.once import shown_by_text
 from .rules.tangent import tangent
 from .run.arguments import bind
+from .run.call import Caller
 
 Array = NDArray[Any]
 
@@ -72,14 +75,22 @@ class Program:
         return hash(self._text)
 
     def __call__(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
-        """Runs the program. One output: that array; several: a dict by name."""
-        return self.run_reference(mapping, **arrays)
+        """Runs the program, compiled on first use. One output: that array; several: a dict by name."""
+        results = self._caller(merged(mapping, arrays))
+        return results[self.outputs[0]] if len(self.outputs) == 1 else results
+
+    @cached_property
+    def _caller(self) -> Caller:
+        return Caller(self._loops, self._check_origin)
+
+    def _check_origin(self, arguments: Mapping[str, Any]) -> None:
+        if self._origin is not None:
+            self._origin._check_call(arguments)
 
     def run_reference(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
         """The same call through the plain interpreter."""
         arguments = merged(mapping, arrays)
-        if self._origin is not None:
-            self._origin._check_call(arguments)
+        self._check_origin(arguments)
         bound = bind(self._loops, arguments)
         results = reference.run(bound.loops, bound.arrays, bound.sizes, bound.kinds, bound.dtype)
         return results[self.outputs[0]] if len(self.outputs) == 1 else results
@@ -141,9 +152,25 @@ class Program:
         own = [name for name in over if name in self.inputs]
         return self.batch(index, own) if own else self
 
+    def plan(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> PlanTable:
+        """The kernels of a call with these arrays (or shapes): loops, parallel index and why it is safe, cost."""
+        return self._caller.plan(_shapes_as_arrays(merged(mapping, arrays)))
+
+    def source(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> str:
+        """The generated Numba source of a call with these arrays (or shapes)."""
+        return self._caller.source(_shapes_as_arrays(merged(mapping, arrays)))
+
     def explain(self) -> str:
         """Each statement, with the rule that made each of its adjoint statements."""
         return explain(self._loops)
+
+
+def _shapes_as_arrays(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """A shape stands for an array of that shape, without its memory."""
+    return {
+        name: np.broadcast_to(np.float64(1), value) if isinstance(value, tuple) else value
+        for name, value in arguments.items()
+    }
 
 
 def merged(mapping: Mapping[str, Any] | None, arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,11 @@ class Expressions:
         kind = self.types.tensors[tensor]
         return self.default if kind.weak and kind.dtype.kind == "f" else kind.dtype
 
+    def best(self, loops: ir.Loops, target: str) -> np.dtype[Any]:
+        """The type of the best value that an argmax= or argmin= has seen, over all statements that fill the target."""
+        kind = promote(*(number(self.types.of(s.value)) for s in loops.statements if s.target.tensor == target))
+        return self.default if kind.weak and kind.dtype.kind == "f" else kind.dtype
+
     # -- integers
 
     def integer(self, node: Expr) -> str:
@@ -58,7 +63,7 @@ class Expressions:
                 name = {"min": "min", "max": "max", "abs": "abs"}[function]
                 return f"{name}({', '.join(self.integer(a) for a in arguments)})"
             case ir.Access():
-                return f"i8({self.layout.tensor(node.tensor)}[{self.offset(node)}])"
+                return f"to_i8({self.layout.tensor(node.tensor)}[{self.offset(node)}])"
         raise AssertionError(f"no integer for {type(node).__name__}")
 
     def offset(self, access: ir.Access) -> str:
@@ -120,7 +125,7 @@ class Expressions:
     # -- values
 
     def cast(self, text: str, dtype: np.dtype[Any]) -> str:
-        return f"{CAST[dtype]}({text})"
+        return f"to_{CAST[dtype]}({text})"
 
     def value(self, node: Expr, wanted: np.dtype[Any]) -> str:
         """The expression as a number of the wanted type."""

@@ -19,6 +19,7 @@ from ..plan.plan import Group
 from .expression import Expressions
 from .layout import Layout
 
+BEST = "best of "  # names the tensor beside an argmax= that holds the values of its winners
 STRIP = 16  # values of the parallel index that run through all statements of a kernel before the next ones do
 
 
@@ -36,6 +37,7 @@ class Kernel:
 class KernelWriter:
     def __init__(
         self,
+        loops: ir.Loops,
         group: Group,
         types: Types,
         sizes: Sizes,
@@ -43,6 +45,7 @@ class KernelWriter:
         constant: frozenset[str],
         offsets: dict[int, int],
     ) -> None:
+        self.loops = loops
         self.group = group
         self.types = types
         self.layout = Layout(sizes, constant)
@@ -69,8 +72,8 @@ class KernelWriter:
         for position, (kind, name) in enumerate(self.layout.words):
             if kind == "tensor":
                 assert isinstance(name, str)
-                dtype = "best" if name.startswith("best of ") else self.write.stored(name)
-                pointer = pointer_name(self.best_type(name) if dtype == "best" else dtype)  # type: ignore[arg-type]
+                beside = name.removeprefix(BEST) if name.startswith(BEST) else None
+                pointer = pointer_name(self.write.best(self.loops, beside) if beside else self.write.stored(name))
                 head.append(f"    {self.layout.tensors[name]} = {pointer}(context[{position}])")
         for position, (kind, _) in enumerate(self.layout.words):
             if kind == "size":
@@ -85,11 +88,6 @@ class KernelWriter:
             self.group.why,
             tuple(self.group.statements),
         )
-
-    def best_type(self, name: str) -> np.dtype[Any]:
-        target = name.removeprefix("best of ")
-        statement = next(s for s in self.group.statements if s.target.tensor == target)
-        return self.write.dtype(statement.value)
 
     def item(self, item: ir.Item, indent: str) -> None:
         if isinstance(item, ir.Block):
@@ -201,15 +199,14 @@ class KernelWriter:
         """The first position of the best value so far, which a tensor beside the target holds."""
         target = statement.target
         at = self.write.offset(target)
-        name = f"best of {target.tensor}"
+        name = BEST + target.tensor
         self.layout.sizes.shapes[name] = self.layout.sizes.shapes[target.tensor]
         best, held = self.layout.tensor(name), self.layout.tensor(target.tensor)
         position: str = "0"
         for index in ir.candidates(statement):
             position = f"({position} * {self.layout.size(index)} + {self.layout.index(index)})"
         position = f"{position} + {self.offsets[id(statement)]}"
-        dtype = self.write.dtype(statement.value)
-        dtype = np.dtype(np.int64) if dtype == np.bool_ else dtype
+        dtype = self.write.best(self.loops, target.tensor)
         lines = [
             f"at = {at}",
             f"new = {self.write.value(statement.value, dtype)}",

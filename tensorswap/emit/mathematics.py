@@ -17,6 +17,8 @@ from numba.extending import intrinsic
 
 FASTMATH = {"reassoc", "contract", "nsz", "arcp", "afn"}  # never nnan or ninf: NaN stays NaN
 OPTIONS: dict[str, Any] = {"fastmath": FASTMATH, "error_model": "numpy"}
+# Without reassoc: the argument of exp is reduced in two steps whose order carries the last digits.
+EXACT: dict[str, Any] = {"fastmath": {"contract", "nsz"}, "error_model": "numpy"}
 
 f4, f8 = np.float32, np.float64
 
@@ -37,22 +39,22 @@ def double_of_bits(typing_context: Any, bits: Any) -> Any:
     return types.float64(types.int64), codegen
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def maximum(a, b):  # type: ignore[no-untyped-def]  # typed by Numba, for every type of number
     return a if a > b or a != a else b
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def minimum(a, b):  # type: ignore[no-untyped-def]  # as above
     return a if a < b or a != a else b
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def square(x):  # type: ignore[no-untyped-def]  # as above
     return x * x
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def above(new, best, position, held):  # type: ignore[no-untyped-def]  # as above
     """Whether a candidate of argmax= beats the one held: a NaN beats all numbers, the first beats its equals."""
     if held < 0:
@@ -62,7 +64,7 @@ def above(new, best, position, held):  # type: ignore[no-untyped-def]  # as abov
     return new > best or (new == best and position < held)
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def below(new, best, position, held):  # type: ignore[no-untyped-def]  # as above
     """As `above`, for argmin=."""
     if held < 0:
@@ -72,7 +74,7 @@ def below(new, best, position, held):  # type: ignore[no-untyped-def]  # as abov
     return new < best or (new == best and position < held)
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def exp_f4(x):  # type: ignore[no-untyped-def]  # float32 -> float32
     z = x if x > f4(-104) else f4(-104)
     z = z if z < f4(89) else f4(89)
@@ -92,7 +94,7 @@ def exp_f4(x):  # type: ignore[no-untyped-def]  # float32 -> float32
     return y if x == x else x
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def exp_f8(x):  # type: ignore[no-untyped-def]  # float64 -> float64
     z = x if x > -746.0 else -746.0
     z = z if z < 710.0 else 710.0
@@ -109,17 +111,17 @@ def exp_f8(x):  # type: ignore[no-untyped-def]  # float64 -> float64
     return y if x == x else x
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def sigmoid_f4(x):  # type: ignore[no-untyped-def]  # float32 -> float32
     return f4(1) / (f4(1) + exp_f4(-x))
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def sigmoid_f8(x):  # type: ignore[no-untyped-def]  # float64 -> float64
     return 1.0 / (1.0 + exp_f8(-x))
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def tanh_f4(x):  # type: ignore[no-untyped-def]  # float32 -> float32
     a = abs(x)
     z = x * x
@@ -134,7 +136,7 @@ def tanh_f4(x):  # type: ignore[no-untyped-def]  # float32 -> float32
     return small if a < f4(0.625) else large
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def tanh_f8(x):  # type: ignore[no-untyped-def]  # float64 -> float64
     a = abs(x)
     z = x * x
@@ -148,41 +150,41 @@ def tanh_f8(x):  # type: ignore[no-untyped-def]  # float64 -> float64
 
 def _both(name: str, function: Callable[[Any], Any]) -> dict[str, Any]:
     """One of Numba's own functions, under the names that kernels use."""
-    wrapped = njit(**OPTIONS)(function)
+    wrapped = njit(**EXACT)(function)
     return {f"{name}_f4": wrapped, f"{name}_f8": wrapped}
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def gelu_f4(x):  # type: ignore[no-untyped-def]  # float32 -> float32
     return f4(0.5) * x * (f4(1) + f4(math.erf(x * f4(0.7071067811865476))))
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def gelu_f8(x):  # type: ignore[no-untyped-def]  # float64 -> float64
     return 0.5 * x * (1.0 + math.erf(x * 0.7071067811865476))
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def silu_f4(x):  # type: ignore[no-untyped-def]  # float32 -> float32
     return x * sigmoid_f4(x)
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def silu_f8(x):  # type: ignore[no-untyped-def]  # float64 -> float64
     return x * sigmoid_f8(x)
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def softplus_f4(x):  # type: ignore[no-untyped-def]  # float32 -> float32
     return maximum(x, f4(0)) + f4(np.log1p(exp_f4(-abs(x))))
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def softplus_f8(x):  # type: ignore[no-untyped-def]  # float64 -> float64
     return maximum(x, 0.0) + np.log1p(exp_f8(-abs(x)))
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def integer_power(base, exponent):  # type: ignore[no-untyped-def]  # int64, int64 -> int64
     result = np.int64(1)
     for _ in range(exponent):
@@ -190,7 +192,7 @@ def integer_power(base, exponent):  # type: ignore[no-untyped-def]  # int64, int
     return result
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def keep(x):  # type: ignore[no-untyped-def]  # integers are whole already
     return x
 
@@ -198,24 +200,24 @@ def keep(x):  # type: ignore[no-untyped-def]  # integers are whole already
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def mix(x):  # type: ignore[no-untyped-def]  # uint64 -> uint64
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def mixed(state, argument):  # type: ignore[no-untyped-def]  # uint64, int64 -> uint64
     return mix((state + GOLDEN) ^ mix(np.uint64(argument) + GOLDEN))
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def unit(bits):  # type: ignore[no-untyped-def]  # uint64 -> float64
     return np.float64(bits >> np.uint64(11)) * 2.0**-53
 
 
-@njit(**OPTIONS)
+@njit(**EXACT)
 def normal(bits):  # type: ignore[no-untyped-def]  # uint64 -> float64
     return math.sqrt(-2.0 * math.log(1.0 - unit(bits))) * math.cos(2.0 * math.pi * unit(mix(bits + GOLDEN)))
 
@@ -225,7 +227,7 @@ NAMES: dict[str, Any] = {
     "exp_f8": exp_f8, "sigmoid_f4": sigmoid_f4, "sigmoid_f8": sigmoid_f8, "tanh_f4": tanh_f4, "tanh_f8": tanh_f8,
     "gelu_f4": gelu_f4, "gelu_f8": gelu_f8, "silu_f4": silu_f4, "silu_f8": silu_f8, "softplus_f4": softplus_f4,
     "softplus_f8": softplus_f8, "pow_i8": integer_power, "GOLDEN": GOLDEN, "mixed": mixed, "uniform": unit,
-    "normal": normal, "abs_i8": njit(**OPTIONS)(lambda x: abs(x)), "sign_i8": njit(**OPTIONS)(lambda x: np.sign(x)),
+    "normal": normal, "abs_i8": njit(**EXACT)(lambda x: abs(x)), "sign_i8": njit(**EXACT)(lambda x: np.sign(x)),
     **{f"{name}_i8": keep for name in ("floor", "ceil", "round")},
     **_both("abs", lambda x: abs(x)), **_both("sign", lambda x: np.sign(x)), **_both("sqrt", lambda x: np.sqrt(x)),
     **_both("log", lambda x: np.log(x)), **_both("log1p", lambda x: np.log1p(x)),
@@ -235,7 +237,7 @@ NAMES: dict[str, Any] = {
     **_both("sinh", lambda x: np.sinh(x)), **_both("cosh", lambda x: np.cosh(x)),
     **_both("erf", lambda x: math.erf(x)), **_both("floor", lambda x: np.floor(x)),
     **_both("ceil", lambda x: np.ceil(x)), **_both("round", lambda x: np.rint(x)),
-    **{f"pow_{t}": njit(**OPTIONS)(lambda a, b: np.power(a, b)) for t in ("f4", "f8")},
-    **{f"atan2_{t}": njit(**OPTIONS)(lambda a, b: np.arctan2(a, b)) for t in ("f4", "f8")},
-    **{f"hypot_{t}": njit(**OPTIONS)(lambda a, b: np.hypot(a, b)) for t in ("f4", "f8")},
+    **{f"pow_{t}": njit(**EXACT)(lambda a, b: np.power(a, b)) for t in ("f4", "f8")},
+    **{f"atan2_{t}": njit(**EXACT)(lambda a, b: np.arctan2(a, b)) for t in ("f4", "f8")},
+    **{f"hypot_{t}": njit(**EXACT)(lambda a, b: np.hypot(a, b)) for t in ("f4", "f8")},
 }  # fmt: skip

@@ -40,9 +40,9 @@ def _pointer(name: str) -> Any:
 @cache
 def _namespace() -> dict[str, Any]:
     """The names that generated source may use."""
-    casts = {name: np.dtype(name).type for name in TYPES if name != "b1"}
+    casts = {f"to_{name}": np.dtype(name).type for name in TYPES if name != "b1"}
     pointers = {f"pointer_{name}": _pointer(name) for name in TYPES}
-    return {**casts, **pointers, **mathematics.NAMES, "b1": bool, "inf": float("inf")}
+    return {**casts, **pointers, **mathematics.NAMES, "to_b1": bool, "inf": float("inf")}
 
 
 class Compiled:

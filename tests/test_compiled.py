@@ -1,0 +1,160 @@
+"""Compiled equals interpreted: fixed programs and their adjoints, generated programs, both types, corners of calls."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+
+import tensorswap as ts
+from tensorswap.program import Program
+from tensorswap.run import call
+
+from .corpus import CORPUS
+from .corpus.entry import Entry
+from .generate import Case, programs
+
+pytestmark = pytest.mark.compiled
+
+LONG = bool(os.environ.get("TENSORSWAP_LONG"))
+PARTS = 4
+EXAMPLES = 3_000 if LONG else 100
+
+Arrays = dict[str, Any]
+
+
+def outputs(program: Program, result: Any) -> dict[str, np.ndarray]:
+    return result if isinstance(result, dict) else {program.outputs[0]: result}
+
+
+def check_compiled(program: Program, arrays: Arrays) -> None:
+    """The same names, shapes, types, and values up to the order of their sums."""
+    expected = outputs(program, program.run_reference(arrays))
+    found = outputs(program, program(arrays))
+    assert found.keys() == expected.keys()
+    for name, wanted in expected.items():
+        assert found[name].shape == wanted.shape, name
+        assert found[name].dtype == wanted.dtype, name
+        if wanted.dtype.kind != "f":
+            np.testing.assert_array_equal(found[name], wanted, err_msg=name)
+            continue
+        tolerance = 1e-10 if wanted.dtype == np.float64 else 1e-4
+        size = np.max(np.abs(wanted[np.isfinite(wanted)]), initial=1)
+        np.testing.assert_allclose(found[name], wanted, rtol=tolerance, atol=tolerance * size, err_msg=name)
+
+
+def single(arrays: Arrays) -> Arrays:
+    return {
+        k: v.astype(np.float32) if isinstance(v, np.ndarray) and v.dtype == np.float64 else v for k, v in arrays.items()
+    }
+
+
+@pytest.mark.parametrize("entry", CORPUS, ids=lambda entry: entry.name)
+def test_fixed_programs_and_their_adjoints(entry: Entry) -> None:
+    random = np.random.default_rng(1)
+    program, arrays = ts.program(entry.text), entry.inputs(random)
+    check_compiled(program, arrays)
+    results = outputs(program, program.run_reference(arrays))
+    seeds = {f"{y}.grad": random.standard_normal(a.shape) for y, a in results.items() if a.dtype.kind == "f"}
+    check_compiled(program.adjoint(wrt=list(entry.wrt)), {**arrays, **seeds})
+
+
+@pytest.mark.parametrize("entry", CORPUS[::6], ids=lambda entry: entry.name)
+def test_fixed_programs_in_single_precision(entry: Entry) -> None:
+    check_compiled(ts.program(entry.text), single(entry.inputs(np.random.default_rng(2))))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_generated_programs(part: int) -> None:
+    @seed(1000 + part)
+    @settings(max_examples=EXAMPLES // PARTS, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(case=programs)
+    def run(case: Case) -> None:
+        check_compiled(ts.program(case.text), case.arrays)
+
+    run()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_large_enough_for_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call, "threads", lambda: threads)
+    random = np.random.default_rng(3)
+    arrays = {"A": random.standard_normal((70, 40)), "B": random.standard_normal((40, 50))}
+    program = ts.program(
+        "Y[i,j] += A[i,k] * B[k,j]\nZ[i,j] = tanh(Y[i,j])\nm[i] max= Z[i,j]\ns += Z[i,j] * m[i]\nreturn Y, m, s"
+    )
+    check_compiled(program, arrays)
+    check_compiled(program.adjoint(wrt=["A", "B"], of=["s"]), {**arrays, "s.grad": 1.0})
+
+
+def test_another_batch_size_compiles_nothing() -> None:
+    from tensorswap.run.compile import compiled
+
+    program = ts.program("H[b,h] += X[b,i] * W[h,i]\nY[b,h] = tanh(H[b,h])\nM[h] += Y[b,h]\nreturn Y, M")
+    W = np.ones((3, 5))
+    check_compiled(program, {"X": np.ones((7, 5)), "W": W})
+    before = compiled.cache_info().misses
+    check_compiled(program, {"X": np.ones((19, 5)), "W": W})
+    assert compiled.cache_info().misses == before
+
+
+def test_layouts_and_the_callers_arrays() -> None:
+    program = ts.program("W[i,j] = W[i,j] - rate * g[j,i]\nN += W[i,j] ** 2")
+    W, g = np.arange(6.0).reshape(2, 3), np.asfortranarray(np.arange(6.0).reshape(3, 2))
+    W.flags.writeable = False
+    check_compiled(program, {"W": W, "g": g, "rate": 0.5})
+    check_compiled(program, {"W": W[::-1, ::-1], "g": g[::-1], "rate": 0.5})
+    np.testing.assert_array_equal(W, np.arange(6.0).reshape(2, 3))
+
+
+def test_gathered_indices_are_checked_at_every_call() -> None:
+    program = ts.program("Y[n,d] = E[tok[n],d]")
+    E = np.arange(8.0).reshape(4, 2)
+    check_compiled(program, {"E": E, "tok": np.array([3, 0, 3])})
+    with pytest.raises(ts.SwapError, match="position 4"):
+        program(E=E, tok=np.array([3, 0, 4]))
+
+
+@pytest.mark.parametrize(
+    ("text", "arrays"),
+    [
+        ("a[i] argmax= X[i,j]\nY[i] = X[i,a[i]]", {"X": np.array([[1.0, 3.0], [5.0, 2.0]])}),
+        ("size(Y, 0) = 3\nY[g[i]] = X[i]", {"X": np.ones(2), "g": np.array([2, 0])}),
+        ("Y[i] = X[i] // k[i]", {"X": np.array([5, 7]), "k": np.array([2, 3])}),
+    ],
+)
+def test_what_only_a_run_can_show_is_interpreted(text: str, arrays: Arrays) -> None:
+    check_compiled(ts.program(text), arrays)
+
+
+def test_not_a_number_and_infinity_come_through() -> None:
+    X = np.array([0.0, -1.0, np.nan, np.inf, -np.inf, 1000.0, -1000.0])
+    for value in ("exp(X[i])", "tanh(X[i])", "sigmoid(X[i])", "log(X[i])", "sqrt(X[i])", "1 / X[i]", "max(X[i], 0)",
+                  "X[i] - X[i]", "relu(X[i])", "softplus(X[i])", "silu(X[i])"):  # fmt: skip
+        program = ts.program(f"Y[i] = {value}\nm max= Y[i]")
+        for dtype in (np.float64, np.float32):
+            found, wanted = program({"X": X.astype(dtype)}), program.run_reference({"X": X.astype(dtype)})
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, err_msg=value)
+        whole = ts.program(f"Y[i] = {value}")
+        np.testing.assert_allclose(whole(X=X), whole.run_reference(X=X), rtol=1e-9, err_msg=value)
+
+
+def test_exp_and_tanh_are_accurate() -> None:
+    """exp to 2 units in the last place, tanh and sigmoid to 4."""
+    x = np.concatenate([np.linspace(-80, 80, 20_001), np.linspace(-1, 1, 20_001)])
+    for name, exact, units in (
+        ("exp", np.exp, 2),
+        ("tanh", np.tanh, 4),
+        ("sigmoid", lambda v: 1 / (1 + np.exp(-v)), 4),
+    ):
+        for dtype in (np.float32, np.float64):
+            values = x.astype(dtype)
+            found = ts.program(f"Y[i] = {name}(X[i])")(X=values)
+            wide = values.astype(np.longdouble) if dtype == np.float64 else values.astype(np.float64)
+            wanted = exact(wide)
+            spacing = np.spacing(np.abs(wanted.astype(dtype)))
+            error = np.abs(found.astype(wide.dtype) - wanted) / spacing
+            assert np.max(error[np.abs(wanted) > np.finfo(dtype).tiny]) <= units, (name, dtype)
