@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -158,3 +160,58 @@ def test_exp_and_tanh_are_accurate() -> None:
             spacing = np.spacing(np.abs(wanted.astype(dtype)))
             error = np.abs(found.astype(wide.dtype) - wanted) / spacing
             assert np.max(error[np.abs(wanted) > np.finfo(dtype).tiny]) <= units, (name, dtype)
+
+
+CONTRACTIONS = {
+    "matmul": ("Y[i,j] += A[i,k] * B[k,j]", {"A": (13, 9), "B": (9, 19)}),
+    "transposed": ("Y[i,j] += A[i,k] * B[j,k]", {"A": (13, 21), "B": (7, 21)}),
+    "both_transposed": ("Y[i,j] -= A[k,i] * B[k,j] / 3", {"A": (9, 13), "B": (9, 19)}),
+    "batched": ("Y[h,i,j] += A[h,i,k] * B[h,j,k] / sqrt(size(k))", {"A": (2, 11, 18), "B": (2, 5, 18)}),
+    "convolution": ("Y[b,o,i,j] += X[b,c,i+u,j+v] * W[o,c,u,v]", {"X": (2, 3, 9, 14), "W": (11, 3, 3, 2)}),
+    "strided_convolution": ("Y[b,o,i,j] += X[b,c,2*i+u,2*j+v] * W[o,c,u,v]", {"X": (2, 3, 9, 14), "W": (11, 3, 3, 2)}),
+    "two_sums": ("Y[i,j] += A[i,k,l] * B[k,l,j]", {"A": (9, 4, 5), "B": (4, 5, 17)}),
+    "matrix_vector": ("y[i] += A[i,k] * x[k]", {"A": (13, 40), "x": (40,)}),
+    "vector_matrix": ("y[j] += x[k] * A[k,j]", {"A": (13, 40), "x": (13,)}),
+    "inner": ("s += x[k] * y[k]", {"x": (40,), "y": (40,)}),
+    "outer": ("Y[i,j] += x[i] * y[j]", {"x": (9,), "y": (17,)}),
+    "diagonal": ("y[i] += A[i,k] * B[k,i]", {"A": (9, 12), "B": (12, 9)}),
+    "shared_index": ("Y[i,j] += A[i,j,k] * B[j,k]", {"A": (5, 9, 12), "B": (9, 12)}),
+    "shifted": ("size(i) = 9\nY[i,j] += A[i+1,k] * B[k,j+2]", {"A": (13, 9), "B": (9, 19)}),
+    "reversed": ("Y[i,j] += A[i,k] * B[size(k)-1-k,j]", {"A": (13, 9), "B": (9, 19)}),
+    "empty": ("Y[i,j] += A[i,k] * B[k,j]", {"A": (3, 0), "B": (0, 4)}),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", CONTRACTIONS)
+def test_contractions_with_their_adjoints(name: str, dtype: type) -> None:
+    text, shapes = CONTRACTIONS[name]
+    random = np.random.default_rng(4)
+    program = ts.program(text)
+    arrays = {k: random.standard_normal(shape).astype(dtype) for k, shape in shapes.items()}
+    check_compiled(program, arrays)
+    result = program.run_reference(arrays)
+    gradient = random.standard_normal(result.shape).astype(dtype)
+    check_compiled(program.adjoint(wrt=list(shapes)), {**arrays, f"{program.outputs[0]}.grad": gradient})
+
+
+def test_plan_says_how_and_why() -> None:
+    program = ts.program("H[b,h] += X[b,i] * W[h,i]\nY[b,h] = tanh(H[b,h])\nloss += Y[b,h] ** 2")
+    text = str(program.plan(X=(64, 32), W=(128, 32)))
+    assert "parallel over b" in text
+    assert "each b writes elements of its own" in text
+    assert "Y[b,h] = tanh(H[b,h])" in text
+    assert "interpreted" in str(ts.program("size(Y, 0) = 3\nY[g[i]] = X[i]").plan(X=(2,), g=np.array([0, 1])))
+
+
+def test_source_holds_no_name_of_the_user() -> None:
+    program = ts.program("secret[weird,name] += left[weird,other] * right[other,name]")
+    source = program.source(left=(3, 4), right=(4, 5))
+    assert "a0[i0,i1] += a1[i0,i2] * a2[i2,i1]" in source
+    for name in ("secret", "weird", "name", "left", "right", "other"):
+        assert name not in source.replace("context", "")
+
+
+def test_import_does_not_import_numba() -> None:
+    code = "import sys, tensorswap; assert 'numba' not in sys.modules and 'llvmlite' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -16,11 +16,13 @@ from ..language.render import statement as show_statement
 from ..language.sizes import Sizes
 from ..language.types import Types
 from ..plan.plan import Group
+from .contraction import Contraction, ContractionWriter, contraction
 from .expression import Expressions
 from .layout import Layout
+from .registers import ROWS, VECTORS, vector_bytes
 
 BEST = "best of "  # names the tensor beside an argmax= that holds the values of its winners
-STRIP = 16  # values of the parallel index that run through all statements of a kernel before the next ones do
+STRIP = 64  # values of the parallel index that run through all statements of a kernel before the next ones do
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,9 @@ class KernelWriter:
             for item in self.group.items:
                 self.item(item, "    ")
         else:
-            body.append(f"    for low in range(first, last, {STRIP}):")
-            body.append(f"        high = min(low + {STRIP}, last)")
+            strip = STRIP if len(self.group.statements) > 1 else "max(last - first, 1)"
+            body.append(f"    for low in range(first, last, {strip}):")
+            body.append(f"        high = min(low + {strip}, last)")
             for item in self.group.items:
                 self.item(item, "        ")
         head = ["def kernel(start, size, step, context):"]
@@ -106,6 +109,10 @@ class KernelWriter:
 
     def statement(self, statement: ir.Statement, indent: str) -> None:
         self.lines.append(f"{indent}# {self.renamed(statement)}")
+        found = contraction(statement, self.write, self.fixed)
+        if found is not None:
+            self.contraction(found, statement, indent)
+            return
         order = self.loop_order(statement)
         atoms = list(conjuncts(statement.guard))
         target = statement.target
@@ -148,6 +155,17 @@ class KernelWriter:
             if stored != dtype or stored == np.bool_:
                 value = self.write.cast(value, np.dtype(np.uint8) if stored == np.bool_ else stored)
             self.lines.append(f"{inner}{place} = {value}")
+
+    def contraction(self, found: Contraction, statement: ir.Statement, indent: str) -> None:
+        """Register tiles, with loops around them over what is not summed."""
+        ranges = {}
+        for index in (i for i in statement.indices if i not in self.fixed and i not in found.summed):
+            low, high, _ = self.range(index, [], [])
+            ranges[index] = (low, high)
+        width = vector_bytes()
+        lanes = width // self.write.stored(statement.target.tensor).itemsize
+        writer = ContractionWriter(found, statement, self.write, self.lines)
+        writer.emit(indent, ranges, ROWS[width], VECTORS[width], lanes)
 
     def accumulated(self, tensor: str) -> np.dtype[Any]:
         """The type that values for a tensor are computed in: integers in 64 bits, whatever they are stored in."""

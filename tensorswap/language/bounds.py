@@ -50,8 +50,8 @@ def unproven(loops: ir.Loops, sizes: Sizes, gathered: Mapping[str, Bounds]) -> l
         if use.inside or any(sizes.index.get(name) == 0 for name in names):
             continue  # guarded, or no point at all
         extents = sizes.shapes[use.access.tensor]
-        places = [_numbers(place, sizes) for place in use.access.indices]
-        constraints = [c for atom in use.conditions for c in at_least_zero(_numbers(atom, sizes))]
+        places = [numbers(place, sizes) for place in use.access.indices]
+        constraints = [c for atom in use.conditions for c in at_least_zero(numbers(atom, sizes))]
         for place, extent in zip(places, extents, strict=True):
             low = _holds(place, constraints, sizes, gathered)
             if not (low and _holds(subtract(Number(extent - 1), place), constraints, sizes, gathered)):
@@ -60,7 +60,7 @@ def unproven(loops: ir.Loops, sizes: Sizes, gathered: Mapping[str, Bounds]) -> l
     return found
 
 
-def _numbers(node: Expr, sizes: Sizes) -> Expr:
+def numbers(node: Expr, sizes: Sizes) -> Expr:
     """The expression with numbers for sizes and static integers."""
 
     def change(n: Expr) -> Expr:

@@ -10,7 +10,7 @@ from llvmlite import ir as llvm
 from numba import cfunc, types
 from numba.extending import intrinsic
 
-from ..emit import mathematics
+from ..emit import mathematics, tile
 from ..emit.expression import TYPES
 
 WORDS = types.CPointer(types.intp)
@@ -42,7 +42,7 @@ def _namespace() -> dict[str, Any]:
     """The names that generated source may use."""
     casts = {f"to_{name}": np.dtype(name).type for name in TYPES if name != "b1"}
     pointers = {f"pointer_{name}": _pointer(name) for name in TYPES}
-    return {**casts, **pointers, **mathematics.NAMES, "to_b1": bool, "inf": float("inf")}
+    return {**casts, **pointers, **mathematics.NAMES, **tile.names(), "to_b1": bool, "inf": float("inf")}
 
 
 class Compiled:
