@@ -1,6 +1,6 @@
 """A first training run: a two-layer classifier learns three spirals. Model, gradient and update are index-loop text.
 
-Everything runs through the plain reference interpreter. Run it with `make train`.
+Run it with `make train`.
 """
 
 from __future__ import annotations
