@@ -83,9 +83,9 @@ class Program:
     def _caller(self) -> Caller:
         return Caller(self._loops, self._check_origin)
 
-    def _check_origin(self, arguments: Mapping[str, Any]) -> None:
-        if self._origin is not None:
-            self._origin._check_call(arguments)
+    def _check_origin(self, arguments: Mapping[str, Any]) -> bool:
+        """Refuses a derivative where its program would be; True if other values might be refused."""
+        return self._origin is not None and self._origin._check_call(arguments)
 
     def run_reference(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
         """The same call through the plain interpreter."""
@@ -95,17 +95,17 @@ class Program:
         results = reference.run(bound.loops, bound.arrays, bound.sizes, bound.kinds, bound.dtype)
         return results[self.outputs[0]] if len(self.outputs) == 1 else results
 
-    def _check_call(self, arguments: Mapping[str, Any]) -> None:
-        """Refuses what a run would refuse, if the arguments of a derivative suffice to tell."""
+    def _check_call(self, arguments: Mapping[str, Any]) -> bool:
+        """Refuses what a run would refuse, if the arguments of a derivative suffice to tell; True if values matter."""
         own = {name: value for name, value in arguments.items() if name in self._loops.names}
         sized = infer(self._loops, frozenset(own))
         if not set(self.inputs) <= own.keys() or sized.missing:
-            return
+            return False
         if not self._shown:
             self.run_reference(own)
-            return
+            return True
         bound = bind(self._loops, own)
-        reference.check(bound.loops, bound.arrays, bound.sizes, bound.kinds)
+        return reference.check(bound.loops, bound.arrays, bound.sizes, bound.kinds)
 
     def adjoint(self, wrt: Sequence[str], of: Sequence[str] | None = None) -> Program:
         """Takes the inputs and `Y.grad` for each output in `of`; gives `X.grad` for each in `wrt`."""

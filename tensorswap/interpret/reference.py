@@ -41,10 +41,10 @@ def run(
     return {name: interpreter.result(name, default) for name in loops.outputs}
 
 
-def check(loops: ir.Loops, arrays: Mapping[str, Array], sizes: Sizes, kinds: Mapping[str, Kind]) -> None:
-    """The checks that a run makes before it starts."""
+def check(loops: ir.Loops, arrays: Mapping[str, Array], sizes: Sizes, kinds: Mapping[str, Kind]) -> bool:
+    """The checks that a run makes before it starts; True if it took the values of the inputs, not only their range."""
     with np.errstate(all="ignore"):
-        Interpreter(loops, arrays, sizes, infer_types(loops, kinds)).check_accesses()
+        return Interpreter(loops, arrays, sizes, infer_types(loops, kinds)).check_accesses()
 
 
 class Interpreter:
@@ -88,8 +88,8 @@ class Interpreter:
         kind = self.types.tensors[name]
         return array.astype(default) if kind.weak and kind.dtype.kind == "f" else array
 
-    def check_accesses(self) -> None:
-        """Checks every access: by intervals where they suffice, point by point where they do not.
+    def check_accesses(self) -> bool:
+        """Checks every access: by intervals where they suffice, point by point where they do not (then it says True).
 
         An access whose condition depends on a computed value can only be checked when that value is there: at its read.
         """
@@ -98,7 +98,8 @@ class Interpreter:
             if tensor.array.dtype.kind in "iu" and tensor.array.size and name not in self.loops.updated:
                 gathered[name] = (ir.Number(int(tensor.array.min())), ir.Number(int(tensor.array.max())))
         computed = set(self.loops.written)
-        for use in unproven(self.loops, self.sizes, gathered):
+        open_uses = unproven(self.loops, self.sizes, gathered)
+        for use in open_uses:
             parts = [*use.access.indices, *use.conditions]
             if any(isinstance(n, ir.Access) and n.tensor in computed for part in parts for n in ir.walk(part)):
                 continue
@@ -107,6 +108,7 @@ class Interpreter:
             for condition in use.conditions:
                 mask = mask & grid.truth(condition, mask)
             grid.places(use.access, mask)
+        return bool(open_uses)
 
 
 def argument_offsets(loops: ir.Loops, sizes: Sizes) -> dict[int, int]:

@@ -16,44 +16,76 @@ from ..language import ir
 from ..plan.table import PlanTable, row
 from .arguments import Bound, bind
 from .execute import Executable
-from .safe import gathers, needs_interpreter
+from .safe import needs_interpreter
 
 Array = NDArray[Any]
 Signature = tuple[Any, ...]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Prepared:
-    """An executable, or the reason why there is none; `values` says that other values need another check."""
+    """An executable, or the reason why there is none, and what the check of the last call showed.
+
+    Accesses that are in bounds for gathered indices between two numbers are so for all between them (`ranges`), unless
+    it took the values themselves to show it (`exact`).
+    """
 
     executable: Executable | None
     reason: str | None
-    values: bool
+    ranges: dict[str, tuple[int, int]]
+    exact: bool = False
+
+    def covers(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether a call with other values needs no other check."""
+        if self.executable is None or self.exact:
+            return False
+        for name, (low, high) in self.ranges.items():
+            array = arguments[name]
+            if array.size and (array.min() < low or array.max() > high):
+                return False
+        return True
 
 
 class Caller:
     """Runs a program, compiled where that is safe, interpreted where it is not."""
 
-    def __init__(self, loops: ir.Loops, check: Callable[[Mapping[str, Any]], None]) -> None:
+    def __init__(self, loops: ir.Loops, check: Callable[[Mapping[str, Any]], bool]) -> None:
         self.loops = loops
         self.check = check  # of the program that this one is a derivative of
         self.prepared: dict[Signature, Prepared] = {}
+        self.sizing = {*loops.static_names, *loops.indices}  # names whose numbers are part of the program
 
     def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Array]:
-        signature = _signature(arguments)
+        signature = self.signature(arguments)
         known = self.prepared.get(signature) if signature is not None else None
-        if known is not None and known.executable is not None and not known.values:
+        if known is not None and known.executable is not None and known.covers(arguments):
             return known.executable.run({name: arguments[name] for name in self.loops.inputs})
-        self.check(arguments)
+        exact = self.check(arguments)
         bound = bind(self.loops, arguments)
-        if known is None:
+        if known is None or known.executable is None:
             known = self.prepare(bound)
-            if signature is not None:
-                self.prepared[signature] = known
         if known.executable is None:
             return reference.run(bound.loops, bound.arrays, bound.sizes, bound.kinds, bound.dtype)
-        reference.check(bound.loops, bound.arrays, bound.sizes, bound.kinds)
+        known.exact = reference.check(bound.loops, bound.arrays, bound.sizes, bound.kinds) or exact
+        known.ranges = _ranges(arguments)
+        if signature is not None:
+            self.prepared[signature] = known
         return known.executable.run(bound.arrays)
+
+    def signature(self, arguments: Mapping[str, Any]) -> Signature | None:
+        """What checks and kernels depend on, save the values of inputs: None if an argument is no plain array."""
+        parts: list[Any] = []
+        for name, value in arguments.items():
+            kind = type(value)
+            if kind is np.ndarray:
+                parts.append((name, value.shape, value.dtype))
+            elif kind is int and name in self.sizing:
+                parts.append((name, value))
+            elif kind in (int, float, bool):
+                parts.append((name, kind))
+            else:
+                return None
+        return tuple(parts)
 
     def plan(self, arguments: Mapping[str, Any]) -> PlanTable:
         """The kernels that a call with these arguments runs."""
@@ -77,22 +109,17 @@ class Caller:
 
     def prepare(self, bound: Bound) -> Prepared:
         reason = needs_interpreter(bound)
-        values = gathers(bound.loops)
-        return Prepared(None if reason else Executable(bound, threads()), reason, values)
+        return Prepared(None if reason else Executable(bound, threads()), reason, {})
+
+
+def _ranges(arguments: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """The least and greatest value of every integer array."""
+    return {
+        name: (int(value.min()), int(value.max())) if value.size else (0, 0)
+        for name, value in arguments.items()
+        if isinstance(value, np.ndarray) and value.dtype.kind in "iu"
+    }
 
 
 def threads() -> int:
     return int(os.environ.get("NUMBA_NUM_THREADS", 0)) or os.cpu_count() or 1
-
-
-def _signature(arguments: Mapping[str, Any]) -> Signature | None:
-    """What the checks of a call and its kernels depend on, save values: None if an argument is no plain array."""
-    parts = []
-    for name, value in arguments.items():
-        if type(value) is np.ndarray and value.dtype.isnative:
-            parts.append((name, value.shape, value.dtype))
-        elif type(value) in (int, float, bool):
-            parts.append((name, value if type(value) is int else None, type(value)))
-        else:
-            return None
-    return tuple(parts)

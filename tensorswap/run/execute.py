@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,30 +43,53 @@ class Executable:
             for group in groups(self.loops)
         ]
         self.threads = threads
+        self.inputs = [(name, bound.arrays[name].dtype) for name in self.loops.inputs]
+        first = {s.target.tensor: s.operator for s in reversed(self.loops.statements)}
+        self.starts = {name: identity(operator, self.expressions.stored(name)) for name, operator in first.items()}
+        self.beside = [name for name, operator in first.items() if operator.startswith("arg")]
 
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """The outputs, for inputs of the types and shapes that the kernels were made for."""
+    @cached_property
+    def table(self) -> Array:
+        """A row for each kernel: its address, how many parts, on how many threads, and where its context starts."""
         from .compile import compiled  # Numba is imported when something is first compiled
-        from .launch import run
 
-        arrays = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
-        for name in self.loops.written:
-            arrays[name] = self.allocate(name, arrays.get(name))
         table = np.zeros((len(self.kernels), 4), np.int64)
-        words: list[int] = []
+        start = 0
         for row, kernel in enumerate(self.kernels):
             count = self.sizes.index[kernel.parallel] if kernel.parallel else 1
-            table[row] = (compiled(kernel.source).address, count, self.threads_for(kernel), len(words))
-            for kind, item in kernel.words:
-                if kind == "size":
-                    assert isinstance(item, int)
-                    words.append(item)
-                else:
-                    assert isinstance(item, str)
-                    if item not in arrays:
-                        arrays[item] = self.beside(item.removeprefix(BEST))
-                    words.append(arrays[item].ctypes.data)
-        run(table, np.array(words, np.int64))
+            table[row] = (compiled(kernel.source).address, count, self.threads_for(kernel), start)
+            start += len(kernel.words)
+        return table
+
+    @cached_property
+    def context(self) -> tuple[list[int], list[tuple[int, str]]]:
+        """The words that all kernels get, in order; and the places of those that are the address of a tensor."""
+        words: list[int] = []
+        addresses: list[tuple[int, str]] = []
+        for kind, item in (word for kernel in self.kernels for word in kernel.words):
+            if kind == "tensor":
+                addresses.append((len(words), str(item)))
+            words.append(item if isinstance(item, int) else 0)
+        return words, addresses
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
+        """The outputs, for inputs of the types and shapes that the kernels were made for."""
+        from .launch import run
+
+        arrays: dict[str, Array] = {}
+        for name, dtype in self.inputs:
+            array = np.asarray(inputs[name], dtype)
+            arrays[name] = array if array.flags.c_contiguous else np.ascontiguousarray(array)
+        for name in self.loops.written:
+            arrays[name] = self.allocate(name, arrays.get(name))
+        for name in self.beside:
+            arrays[BEST + name] = np.zeros(self.sizes.shapes[name], self.expressions.best(self.loops, name))
+        words, addresses = self.context
+        filled = np.array(words, np.int64)
+        pointers = {name: array.__array_interface__["data"][0] for name, array in arrays.items()}
+        for place, name in addresses:
+            filled[place] = pointers[name]
+        run(self.table, filled)
         return {name: arrays[name] for name in self.loops.outputs}
 
     def allocate(self, name: str, old: Array | None) -> Array:
@@ -73,13 +97,8 @@ class Executable:
         dtype, shape = self.expressions.stored(name), self.sizes.shapes[name]
         if old is not None:
             return np.array(old, dtype, order="C")
-        operator = next(s.operator for s in self.loops.statements if s.target.tensor == name)
-        start = identity(operator, dtype)
+        start = self.starts[name]
         return np.full(shape, start, dtype) if start else np.zeros(shape, dtype)
-
-    def beside(self, target: str) -> Array:
-        """The best values that an argmax= or argmin= has seen."""
-        return np.zeros(self.sizes.shapes[target], self.expressions.best(self.loops, target))
 
     def threads_for(self, kernel: Kernel) -> int:
         if kernel.parallel is None or self.sizes.index[kernel.parallel] < 2:

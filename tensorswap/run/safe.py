@@ -5,7 +5,6 @@ from __future__ import annotations
 from ..language import ir
 from ..language.affine import is_constant
 from ..language.bounds import unproven
-from ..language.build import conjuncts
 from ..language.ir import Number
 from ..language.render import access as show_access
 from ..language.render import expression as show
@@ -36,18 +35,3 @@ def needs_interpreter(bound: Bound) -> str | None:
         if any(isinstance(n, ir.Access) and n.tensor in computed for part in parts for n in ir.walk(part)):
             return f"only a run shows whether {show_access(use.access)} is in bounds"
     return None
-
-
-def gathers(loops: ir.Loops) -> bool:
-    """Whether the bounds of some access, or a condition on the way to it, depend on the values of the inputs."""
-    for statement in loops.statements:
-        for node in statement.nodes:
-            if isinstance(node, ir.Access) and any(
-                isinstance(n, ir.Access) for place in node.indices for n in ir.walk(place)
-            ):
-                return True
-        if any(isinstance(n, ir.Access) for atom in conjuncts(statement.guard) for n in ir.walk(atom)):
-            return True
-        if any(isinstance(n, ir.Conditional) for n in statement.nodes):
-            return True
-    return False
