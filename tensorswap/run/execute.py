@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+import time
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -54,8 +56,11 @@ class Executable:
         from .compile import compiled  # Numba is imported when something is first compiled
 
         table = np.zeros((len(self.kernels), 4), np.int64)
-        start = 0
+        start, told = 0, time.monotonic()
         for row, kernel in enumerate(self.kernels):
+            if time.monotonic() - told > 1:
+                told = time.monotonic()
+                print(f"compiling kernel {row + 1} of {len(self.kernels)}", file=sys.stderr, flush=True)
             count = self.sizes.index[kernel.parallel] if kernel.parallel else 1
             table[row] = (compiled(kernel.source).address, count, self.threads_for(kernel), start)
             start += len(kernel.words)
@@ -74,7 +79,7 @@ class Executable:
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """The outputs, for inputs of the types and shapes that the kernels were made for."""
-        from .launch import run
+        from .compile import run
 
         arrays: dict[str, Array] = {}
         for name, dtype in self.inputs:

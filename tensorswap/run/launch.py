@@ -1,13 +1,12 @@
-"""Runs a list of kernels in one call: serial ones directly, parallel ones on Numba's own thread pool."""
+"""Launch: one kernel over a range, directly or in parts on Numba's own thread pool."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
 
-import numpy as np
 from llvmlite import ir as llvm
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.ufunc.parallel import _launch_threads
@@ -59,17 +58,6 @@ def launch(typing_context: Any, kernel: Any, first: Any, count: Any, data: Any, 
 
 
 @cache
-def runner() -> Any:
-    """The compiled loop over a table of kernels: address, count, threads, and where its context starts."""
-    _launch_threads()  # starts the pool, and makes its entry known to LLVM
-
-    @njit("void(i8[:,::1], i8[::1])")
-    def run(table, words):  # type: ignore[no-untyped-def]  # typed by its signature
-        for row in range(table.shape[0]):
-            launch(table[row, 0], 0, table[row, 1], words.ctypes.data + 8 * table[row, 3], table[row, 2])
-
-    return run
-
-
-def run(table: np.ndarray[Any, Any], words: np.ndarray[Any, Any]) -> None:
-    runner()(table, words)
+def start_threads() -> None:
+    """Starts Numba's pool, and makes its entry known to LLVM."""
+    _launch_threads()
