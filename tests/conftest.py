@@ -6,9 +6,15 @@ call p(...) as a user does, and hold it against the interpreter.
 
 from __future__ import annotations
 
+import os
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from tensorswap.program import Program
+
+os.environ.setdefault("TENSORSWAP_CACHE", str(Path(tempfile.gettempdir()) / f"tensorswap-tests-{os.getuid()}"))
 
 
 @pytest.fixture(autouse=True)

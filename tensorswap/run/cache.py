@@ -1,8 +1,8 @@
 """Machine code on disk, by the content of its source: a bad file costs time, never correctness.
 
-One file holds one kernel: a line with its key, its symbol and a checksum, then the object code. Files are written beside their
-place and moved there at once, so that many processes may compile the same kernel at the same time; whatever is damaged,
-foreign or unreadable is compiled again.
+One file holds one kernel: a line with its key, its symbol and a checksum, then the object code. Files are written
+beside their place and moved there at once, so that many processes may compile the same kernel at the same time;
+whatever is damaged, foreign or unreadable is compiled again.
 """
 
 from __future__ import annotations
