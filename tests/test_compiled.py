@@ -178,10 +178,6 @@ CONTRACTIONS = {
     "shared_index": ("Y[i,j] += A[i,j,k] * B[j,k]", {"A": (5, 9, 12), "B": (9, 12)}),
     "shifted": ("size(i) = 9\nY[i,j] += A[i+1,k] * B[k,j+2]", {"A": (13, 9), "B": (9, 19)}),
     "reversed": ("Y[i,j] += A[i,k] * B[size(k)-1-k,j]", {"A": (13, 9), "B": (9, 19)}),
-    "packed": ("Y[i,j] += A[i,k] * B[k,j]", {"A": (43, 70), "B": (70, 77)}),
-    "packed_in_parts": ("Y[i,j] += A[i,k] * B[k,j]", {"A": (37, 1500), "B": (1500, 70)}),
-    "packed_two_sums": ("Y[i,j] -= A[i,k,l] * B[l,k,j] * 2", {"A": (33, 30, 40), "B": (40, 30, 19)}),
-    "packed_convolution": ("Y[b,o,i,j] += X[b,c,i+u,j+v] * W[o,c,u,v]", {"X": (2, 3, 9, 40), "W": (35, 3, 3, 2)}),
     "empty": ("Y[i,j] += A[i,k] * B[k,j]", {"A": (3, 0), "B": (0, 4)}),
 }
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+
+import numpy as np
 
 from ..language import ir
 from ..language.affine import affine, is_constant
@@ -12,9 +13,7 @@ from ..language.build import ONE, divide, multiply
 from ..language.ir import Expr, Number
 from .expression import CAST, Expressions
 from .layout import Layout
-from .registers import PANEL_BYTES
 
-FAR = 64  # numbers between two that a tile reads of b one after the other, from which on they are copied together
 WORTHWHILE = 4  # steps of the sum below which a tile's start and end cost more than its middle
 
 
@@ -104,18 +103,19 @@ def _roles(
     scale: Expr,
     layout: Layout,
 ) -> Contraction | None:
-    if math.prod(layout.weight(i) for i in summed) < WORTHWHILE:
+    sizes = layout.sizes.index
+    if np.prod([sizes[i] for i in summed]) < WORTHWHILE:
         return None
     rows = [i for i in free if y.get(i) and of_a.get(i) and not of_b.get(i)]
     columns = [i for i in free if y.get(i) and of_b.get(i) and not of_a.get(i)]
-    row = max(rows, key=layout.weight, default=None)
+    row = max(rows, key=lambda i: sizes[i], default=None)
     order = sorted(summed, key=lambda i: -abs(of_b[i]))
     for column in columns:
         if y[column] == 1 and of_b[column] == 1:
             return Contraction("outer", a, b, row, column, tuple(order), scale)
     along = [i for i in summed if of_a[i] == 1 and of_b[i] == 1]
     if along and row is not None and columns:
-        column = max(columns, key=layout.weight)
+        column = max(columns, key=lambda i: sizes[i])
         last = (*(i for i in order if i != along[0]), along[0])
         return Contraction("dot", a, b, row, column, last, scale)
     return None
@@ -143,6 +143,10 @@ class ContractionWriter:
                 f"{indent}for {self.layout.index(index)} in range({ranges[index][0]}, {ranges[index][1]}):"
             )
             indent += "    "
+        loops = []
+        for index in found.summed:
+            loops += [self.layout.size(index), str(self.of_a[index]), str(self.of_b[index])]
+        loops = ["1", "0", "0"] * (3 - len(found.summed)) + loops
         sign = "-" if self.statement.operator == "-=" else ""
         scale = f"{sign}{self.write.value(found.scale, self.write.stored(self.statement.target.tensor))}"
         low, high = ranges[found.column]
@@ -150,9 +154,6 @@ class ContractionWriter:
             steps = [(f"{vectors}_{lanes}", vectors * lanes), (f"1_{lanes}", lanes), ("1_1", 1)]
         else:
             steps = [("4", 4), ("1", 1)]
-        packs = found.form == "outer" and self.worth_packing(rows)
-        if packs:
-            self.lines.append(f"{indent}panel = panel_{self.type}()")
         name, start = self.layout.index(found.column), low
         for kind, step in steps:  # columns outside: what the tiles of one column read of b stays in the nearest cache
             end = high
@@ -160,62 +161,18 @@ class ContractionWriter:
                 end = f"end{step}"
                 self.lines.append(f"{indent}{end} = {start} + ({high} - {start}) // {step} * {step}")
             self.lines.append(f"{indent}for {name} in range({start}, {end}, {step}):")
-            places, loops, inner_indent = self.places(), self.loops(), indent + "    "
-            if packs and step == steps[0][1]:
-                inner_indent = self.pack(inner_indent, step, places, loops)
-            self.rows(inner_indent, kind, ranges.get(found.row or ""), rows, places, [*_flat(loops), scale])
+            self.rows(indent + "    ", kind, ranges.get(found.row or ""), rows, [*loops, scale])
             start = end
 
-    def loops(self) -> list[Loop]:
-        """The loops inside a tile, outermost first: as many as tiles have, those in front without effect."""
-        real = [Loop(self.layout.size(i), self.of_a[i], str(self.of_b[i])) for i in self.found.summed]
-        return [Loop("1", 0, "0")] * (3 - len(real)) + real
-
-    def places(self) -> list[str]:
-        """Where a tile starts in a, b and y."""
-        zero = ir.substitute_indices({index: Number(0) for index in self.found.summed})
-        found = []
-        for access in (self.found.a, self.found.b, self.statement.target):
-            start = ir.transform(access, zero)
-            assert isinstance(start, ir.Access)
-            found += [self.layout.tensor(start.tensor), self.write.offset(start)]
-        return found
-
-    def worth_packing(self, rows: int) -> bool:
-        """Whether enough rows use a column of b that lies far apart in memory to copy it together first."""
-        found, weight = self.found, self.layout.weight
-        if found.row is None or weight(found.row) < 4 * rows or any(math.isinf(weight(i)) for i in found.summed[1:]):
-            return False
-        return max(abs(self.of_b[i]) for i in found.summed) >= FAR
-
-    def pack(self, indent: str, width: int, places: list[str], loops: list[Loop]) -> str:
-        """Copies a part of a column of b to the panel, and lets the tile read it there."""
-        first = 3 - len(self.found.summed)
-        strides = [width] * 3
-        for k in (1, 0):
-            strides[k] = strides[k + 1] * int(loops[k + 1].count) if k >= first else 0
-        step = max(1, PANEL_BYTES // (strides[first] * self.write.stored(self.statement.target.tensor).itemsize))
-        whole = loops[first]
-        self.lines.append(f"{indent}for part in range(0, {whole.count}, {step}):")
-        indent += "    "
-        self.lines.append(f"{indent}count = min({step}, {whole.count} - part)")
-        copied = []
-        for k, loop in enumerate(loops):
-            count = "count" if k == first else loop.count
-            copied += [count, str(strides[k]), loop.b]
-            loops[k] = Loop(count, loop.a, str(strides[k]))
-        self.lines.append(
-            f"{indent}pack_{self.type}_{width}({places[2]}, {places[3]} + part * {whole.b}, panel, {', '.join(copied)})"
-        )
-        places[1] = f"{places[1]} + part * {whole.a}"
-        places[2:4] = ["panel", "0"]
-        return indent
-
-    def rows(
-        self, indent: str, kind: str, bounds: tuple[str, str] | None, rows: int, places: list[str], last: list[str]
-    ) -> None:
+    def rows(self, indent: str, kind: str, bounds: tuple[str, str] | None, rows: int, last: list[str]) -> None:
         """The tiles of one column."""
         found = self.found
+        zero = ir.substitute_indices({index: Number(0) for index in found.summed})
+        places = []
+        for access in (found.a, found.b, self.statement.target):
+            start = ir.transform(access, zero)
+            assert isinstance(start, ir.Access)
+            places += [self.layout.tensor(start.tensor), self.write.offset(start)]
         steps = [str(self.of_a.get(found.row or "", 0)), str(self.of_y.get(found.row or "", 0))]
         if found.form == "dot":
             steps += [str(self.of_b[found.column]), str(self.of_y[found.column])]
@@ -231,16 +188,3 @@ class ContractionWriter:
         self.lines.append(f"{indent}    {tile}_{many}_{kind}({arguments})")
         self.lines.append(f"{indent}for {name} in range(whole, {high}):")
         self.lines.append(f"{indent}    {tile}_1_{kind}({arguments})")
-
-
-@dataclass(frozen=True)
-class Loop:
-    """A loop inside a tile: how often it runs, and how far it moves in a and b."""
-
-    count: str
-    a: int
-    b: str
-
-
-def _flat(loops: list[Loop]) -> list[str]:
-    return [text for loop in loops for text in (loop.count, str(loop.a), loop.b)]

@@ -7,8 +7,6 @@ from functools import cache
 ROWS = {16: 8, 32: 4, 64: 8}  # by the width of a register in bytes: there are 32, 16 and 32 of them
 VECTORS = {16: 2, 32: 2, 64: 2}
 
-PANEL_BYTES = 1 << 15  # what a tile reads again and again should fit the nearest cache
-
 
 @cache
 def vector_bytes() -> int:

@@ -17,7 +17,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .registers import PANEL_BYTES, ROWS, VECTORS, vector_bytes
+from .registers import ROWS, VECTORS, vector_bytes
 
 WORD = llvm.IntType(64)
 ELEMENT = {"f4": (llvm.FloatType(), 4), "f8": (llvm.DoubleType(), 8)}
@@ -173,44 +173,16 @@ def dot_tile(name: str, rows: int, columns: int, width: int) -> Any:
     return _intrinsic(_signature(name, 4), emit)
 
 
-def panel(name: str) -> Any:
-    """panel(): room on the stack for a packed part of an operand."""
-    element, size = ELEMENT[name]
-
-    def emit(builder: Any, args: tuple[Any, ...]) -> Any:
-        room = cgutils.alloca_once(builder, llvm.ArrayType(element, PANEL_BYTES // size))
-        return builder.bitcast(room, element.as_pointer())
-
-    return _intrinsic(types.CPointer(types.float32 if name == "f4" else types.float64)(), emit)
-
-
-def pack(name: str, width: int, vectors: int) -> Any:
-    """pack(b, b0, panel, then count and strides in panel and b of each loop): copies `vectors` vectors at each step."""
-    pointer = types.CPointer(types.float32 if name == "f4" else types.float64)
-    signature = types.void(pointer, types.intp, pointer, *[types.intp] * (3 * LOOPS))
-
-    def emit(builder: Any, args: tuple[Any, ...]) -> None:
-        b, b0, room, *loops = args
-        code = _Builder(builder, name, width)
-        strides = list(zip(loops[1::3], loops[2::3], strict=True))
-        with code.nest(loops[0::3], strides, code.constant(0), b0) as (to, at):
-            for v in range(vectors):
-                shift = code.constant(width * v)
-                code.store(code.load(b, builder.add(at, shift)), room, builder.add(to, shift))
-
-    return _intrinsic(signature, emit)
-
-
-def _intrinsic(signature: Any, emit: Callable[[Any, tuple[Any, ...]], Any]) -> Any:
+def _intrinsic(signature: Any, emit: Callable[[Any, tuple[Any, ...]], None]) -> Any:
     count = len(signature.args)
-    names = "".join(f", x{k}" for k in range(count))
+    names = ", ".join(f"x{k}" for k in range(count))
     scope: dict[str, Any] = {"signature": signature, "emit": emit}
     # an intrinsic needs a plain list of parameters; this one is as long as the signature
     exec(
-        f"def tile(typing_context{names}):\n"
+        f"def tile(typing_context, {names}):\n"
         "    def codegen(context, builder, signature, args):\n"
-        "        result = emit(builder, args)\n"
-        "        return context.get_dummy_value() if result is None else result\n"
+        "        emit(builder, args)\n"
+        "        return context.get_dummy_value()\n"
         "    return signature, codegen\n",
         scope,
     )
@@ -223,8 +195,6 @@ def names() -> dict[str, Any]:
     found = {}
     rows, vectors = ROWS[vector_bytes()], VECTORS[vector_bytes()]
     for name in ELEMENT:
-        found[f"panel_{name}"] = panel(name)
-        found[f"pack_{name}_{vectors * lanes(name)}"] = pack(name, lanes(name), vectors)
         for r in {rows, 1}:
             found[f"outer_{name}_{r}_{vectors}_{lanes(name)}"] = outer_tile(name, r, vectors, lanes(name))
             found[f"outer_{name}_{r}_1_{lanes(name)}"] = outer_tile(name, r, 1, lanes(name))
