@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-
-import numpy as np
 
 from ..language import ir
 from ..language.affine import affine, is_constant
@@ -103,19 +102,18 @@ def _roles(
     scale: Expr,
     layout: Layout,
 ) -> Contraction | None:
-    sizes = layout.sizes.index
-    if np.prod([sizes[i] for i in summed]) < WORTHWHILE:
+    if math.prod(layout.weight(i) for i in summed) < WORTHWHILE:
         return None
     rows = [i for i in free if y.get(i) and of_a.get(i) and not of_b.get(i)]
     columns = [i for i in free if y.get(i) and of_b.get(i) and not of_a.get(i)]
-    row = max(rows, key=lambda i: sizes[i], default=None)
+    row = max(rows, key=layout.weight, default=None)
     order = sorted(summed, key=lambda i: -abs(of_b[i]))
     for column in columns:
         if y[column] == 1 and of_b[column] == 1:
             return Contraction("outer", a, b, row, column, tuple(order), scale)
     along = [i for i in summed if of_a[i] == 1 and of_b[i] == 1]
     if along and row is not None and columns:
-        column = max(columns, key=lambda i: sizes[i])
+        column = max(columns, key=layout.weight)
         last = (*(i for i in order if i != along[0]), along[0])
         return Contraction("dot", a, b, row, column, last, scale)
     return None

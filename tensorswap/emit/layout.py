@@ -6,6 +6,7 @@ leading axis is a variable, so that another batch size compiles nothing.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from ..language import ir
@@ -37,6 +38,10 @@ class Layout:
         if index in self.constant:
             return str(self.sizes.index[index])
         return self._variable(("index", index), self.sizes.index[index])
+
+    def weight(self, index: str) -> float:
+        """How large an index is, for choices that another size of a leading axis must not change: that is large."""
+        return self.sizes.index[index] if index in self.constant else math.inf
 
     def extent(self, tensor: str, axis: int) -> str:
         """The size of an axis: the leading one is a variable."""
