@@ -17,7 +17,7 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# The long soak: 100,000 malformed texts, 20,000 generated programs with their derivatives, 3,000 of them compiled.
+# The long soak: 1,000,000 malformed texts, 20,000 generated programs with their derivatives, 3,000 of them compiled.
 test-long: $(VENV)/.ready
 	TENSORSWAP_LONG=1 $(BIN)/python -m pytest -n 2 tests/test_malformed.py tests/test_generated.py tests/test_compiled.py
 

@@ -18,7 +18,7 @@ import pytest
 import tensorswap as ts
 from tensorswap.errors import LimitError
 
-COUNT = 100_000 if os.environ.get("TENSORSWAP_LONG") else 10_000
+COUNT = 1_000_000 if os.environ.get("TENSORSWAP_LONG") else 100_000
 CHUNKS = 20
 KERNELS = Path(__file__).parent.parent / "kernels"
 
