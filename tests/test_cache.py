@@ -21,10 +21,26 @@ print("fresh" if any(made) else "kept")
 """
 
 
-def session(folder: Path) -> subprocess.Popen[str]:
+FUNCTIONS = """
+import numpy as np, tensorswap as ts
+from tensorswap.language.functions import FUNCTIONS
+from tensorswap.run import compile as c
+one = [name for name, (least, most) in FUNCTIONS.items() if most == 1]
+text = "".join(f"Y_{name}[i] = {name}(X[i])\\n" for name in one)
+text += "P[i] = pow(X[i], Z[i]) + atan2(X[i], Z[i]) + hypot(X[i], Z[i]) + X[i] % 0.3\\nU[i] = normal(3, i)"
+program = ts.program(text)
+arrays = {"X": np.linspace(0.1, 0.9, 9), "Z": np.linspace(0.3, 1.9, 9)}
+found, wanted = program(arrays), program.run_reference(arrays)
+assert all(np.allclose(found[name], wanted[name], rtol=1e-12) for name in wanted)
+made = [c.compiled(k.source).fresh for p in program._caller.prepared.values() for k in p.executable.kernels]
+print("fresh" if any(made) else "kept")
+"""
+
+
+def session(folder: Path, code: str = SESSION) -> subprocess.Popen[str]:
     environment = {**os.environ, "TENSORSWAP_CACHE": str(folder)}
     return subprocess.Popen(
-        [sys.executable, "-c", SESSION], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 
@@ -37,6 +53,12 @@ def outcome(process: subprocess.Popen[str]) -> str:
 def test_kernels_are_kept_and_found_again(tmp_path: Path) -> None:
     assert outcome(session(tmp_path)) == "fresh"
     assert outcome(session(tmp_path)) == "kept"
+
+
+def test_every_function_is_found_again(tmp_path: Path) -> None:
+    """Code from the cache may name functions of Numba's runtime and of the C library: all must be known when it loads."""
+    assert outcome(session(tmp_path, FUNCTIONS)) == "fresh"
+    assert outcome(session(tmp_path, FUNCTIONS)) == "kept"
 
 
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "emptied", "swapped", "text"])
