@@ -56,7 +56,7 @@ def test_kernels_are_kept_and_found_again(tmp_path: Path) -> None:
 
 
 def test_every_function_is_found_again(tmp_path: Path) -> None:
-    """Code from the cache may name functions of Numba's runtime and of the C library: all must be known when it loads."""
+    """Code from the cache may name functions of Numba's runtime and of the C library, which must be known then."""
     assert outcome(session(tmp_path, FUNCTIONS)) == "fresh"
     assert outcome(session(tmp_path, FUNCTIONS)) == "kept"
 
