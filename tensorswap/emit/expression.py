@@ -166,7 +166,7 @@ class Expressions:
             case ir.Call(function="uniform" | "normal" as function, arguments=arguments):
                 state = "GOLDEN"
                 for argument in arguments:
-                    state = f"mixed({state}, {self.random_argument(argument)})"
+                    state = f"mixed({state}, {self.value(argument, INT)})"
                 return self.cast(f"{function}({state})", dtype)
             case ir.Call(function="stop", arguments=(argument,)):
                 return self.value(argument, dtype)
@@ -180,9 +180,6 @@ class Expressions:
             case ir.Call(function=function, arguments=arguments):
                 return f"{function}_{CAST[dtype]}({', '.join(self.value(a, dtype) for a in arguments)})"
         raise AssertionError(f"no value for {type(node).__name__}")
-
-    def random_argument(self, node: Expr) -> str:
-        return self.value(node, INT)
 
 
 __all__ = ["CAST", "Expressions"]

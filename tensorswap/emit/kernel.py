@@ -18,7 +18,7 @@ from ..language.types import Types
 from ..plan.plan import Group
 from .contraction import Contraction, ContractionWriter, contraction
 from .expression import Expressions
-from .layout import Layout
+from .layout import Layout, Word
 from .registers import ROWS, VECTORS, vector_bytes
 
 BEST = "best of "  # names the tensor beside an argmax= that holds the values of its winners
@@ -30,7 +30,7 @@ class Kernel:
     """Generated source and what it needs at a call: a word of context for each tensor and variable size."""
 
     source: str
-    words: tuple[tuple[str, object], ...]
+    words: tuple[Word, ...]
     parallel: str | None
     why: str
     statements: tuple[ir.Statement, ...]
@@ -72,18 +72,13 @@ class KernelWriter:
         head = ["def kernel(start, size, step, context):"]
         if parallel is not None:
             head += ["    first = start[0]", "    last = first + size[0]"]
-        for position, (kind, name) in enumerate(self.layout.words):
-            if kind == "tensor":
-                assert isinstance(name, str)
-                beside = name.removeprefix(BEST) if name.startswith(BEST) else None
-                pointer = pointer_name(self.write.best(self.loops, beside) if beside else self.write.stored(name))
-                head.append(f"    {self.layout.tensors[name]} = {pointer}(context[{position}])")
-        for position, (kind, _) in enumerate(self.layout.words):
-            if kind == "size":
-                variable = list(self.layout.variables.values())[
-                    sum(1 for k, _ in self.layout.words[:position] if k == "size")
-                ]
-                head.append(f"    {variable} = context[{position}]")
+        for position, word in enumerate(self.layout.words):
+            if isinstance(word.item, str):
+                beside = word.item.removeprefix(BEST) if word.item.startswith(BEST) else None
+                dtype = self.write.best(self.loops, beside) if beside else self.write.stored(word.item)
+                head.append(f"    {word.local} = {pointer_name(dtype)}(context[{position}])")
+            else:
+                head.append(f"    {word.local} = context[{position}]")
         return Kernel(
             "\n".join([*head, *body]) + "\n",
             tuple(self.layout.words),
@@ -284,9 +279,8 @@ class KernelWriter:
 
     def range(self, index: str, atoms: list[Expr], outer: list[str]) -> tuple[str, str, list[Expr]]:
         """The bounds of a loop: those of the index, its strip, and the guards that bound it by outer indices."""
-        low, high = ["0"], [self.layout.size(index)]
-        if index == self.group.parallel:
-            low, high = ["low"], ["high"]
+        strip = index == self.group.parallel
+        low, high = (["low"], ["high"]) if strip else (["0"], [self.layout.size(index)])
         known = {*outer, *self.fixed}
         used: list[Expr] = []
         for atom in atoms:

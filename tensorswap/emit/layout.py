@@ -13,6 +13,14 @@ from ..language import ir
 from ..language.sizes import Sizes
 
 
+@dataclass(frozen=True)
+class Word:
+    """One number of a kernel's context: the kernel's own name for it, and the tensor or the size behind it."""
+
+    local: str
+    item: str | int
+
+
 @dataclass
 class Layout:
     """The names that one kernel uses: tensors a0, a1, ..., indices i0, ..., variable sizes n0, ...; and its context."""
@@ -22,12 +30,12 @@ class Layout:
     tensors: dict[str, str] = field(default_factory=dict)
     indices: dict[str, str] = field(default_factory=dict)
     variables: dict[object, str] = field(default_factory=dict)
-    words: list[tuple[str, object]] = field(default_factory=list)  # ("tensor", name) or ("size", value)
+    words: list[Word] = field(default_factory=list)
 
     def tensor(self, name: str) -> str:
         if name not in self.tensors:
             self.tensors[name] = f"a{len(self.tensors)}"
-            self.words.append(("tensor", name))
+            self.words.append(Word(self.tensors[name], name))
         return self.tensors[name]
 
     def index(self, name: str) -> str:
@@ -52,7 +60,7 @@ class Layout:
     def _variable(self, key: object, value: int) -> str:
         if key not in self.variables:
             self.variables[key] = f"n{len(self.variables)}"
-            self.words.append(("size", value))
+            self.words.append(Word(self.variables[key], value))
         return self.variables[key]
 
     def strides(self, tensor: str) -> list[int]:

@@ -41,8 +41,8 @@ def groups(loops: ir.Loops) -> list[Group]:
             pending.clear()
 
     for item in loops.body:
-        alone = _safe_indices(loops, [item])
-        together = _safe_indices(loops, [*pending, item]) if pending else alone
+        alone = _safe_indices([item])
+        together = _safe_indices([*pending, item]) if pending else alone
         if pending and not (together and safe):
             close()
             together = alone
@@ -57,15 +57,15 @@ def _group(items: list[ir.Item], safe: set[str]) -> Group:
     if not safe:
         return Group(items, None, "serial: every step may meet the same elements", statements)
     # the outermost index of the first target: its strips are contiguous
-    order = [i for s in statements for i in ir_order(s.target) if i in safe]
+    order = [i for s in statements for i in _bare_in_order(s.target) if i in safe]
     return Group(items, order[0], f"each {order[0]} writes elements of its own", statements)
 
 
-def ir_order(target: ir.Access) -> list[str]:
+def _bare_in_order(target: ir.Access) -> list[str]:
     return [e.name for e in target.indices if isinstance(e, ir.Index)]
 
 
-def _safe_indices(loops: ir.Loops, items: list[ir.Item]) -> set[str]:
+def _safe_indices(items: list[ir.Item]) -> set[str]:
     statements = [s for item in items for s in statements_of(item)]
     blocks = {b.index for item in items for b in _blocks(item)}
     candidates = reduce(set.intersection, (_alone_in_target(s) for s in statements)) - blocks

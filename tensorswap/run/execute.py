@@ -71,10 +71,10 @@ class Executable:
         """The words that all kernels get, in order; and the places of those that are the address of a tensor."""
         words: list[int] = []
         addresses: list[tuple[int, str]] = []
-        for kind, item in (word for kernel in self.kernels for word in kernel.words):
-            if kind == "tensor":
-                addresses.append((len(words), str(item)))
-            words.append(item if isinstance(item, int) else 0)
+        for word in (word for kernel in self.kernels for word in kernel.words):
+            if isinstance(word.item, str):
+                addresses.append((len(words), word.item))
+            words.append(word.item if isinstance(word.item, int) else 0)
         return words, addresses
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
