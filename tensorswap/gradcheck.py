@@ -65,7 +65,7 @@ def gradcheck(
 
 class _Check:
     def __init__(
-        self, program: Program, values: dict[str, Any], wrt: Sequence[str] | None, random: np.random.Generator
+        self, program: Program, values: Mapping[str, Any], wrt: Sequence[str] | None, random: np.random.Generator
     ) -> None:
         self.program, self.random = program, random
         values = {**{k: v for k, v in defaults(program.loops).items() if k not in values}, **values}

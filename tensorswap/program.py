@@ -173,12 +173,16 @@ def _shapes_as_arrays(arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def merged(mapping: Mapping[str, Any] | None, arrays: Mapping[str, Any]) -> dict[str, Any]:
+def merged(mapping: Mapping[str, Any] | None, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
     if mapping is not None and not isinstance(mapping, Mapping):
         raise ArgumentError(
             f"a call takes a mapping of names to arrays, not {type(mapping).__name__}", hint='p(X=x) or p({"X": x})'
         )
-    merged = dict(mapping or {})
+    if mapping is None:
+        return arrays
+    if not arrays:
+        return mapping
+    merged = dict(mapping)
     double = next((name for name in arrays if name in merged), None)
     if double:
         raise ArgumentError(f"{double} is given twice", hint="give it in the mapping or as a keyword")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..language import ir
-from ..language.affine import is_constant
+from ..language.affine import affine, is_constant
 from ..language.build import conjuncts
 from ..language.ir import Expr
 from ..language.types import BOOL, INT, Types, number, promote
@@ -24,6 +24,7 @@ class Expressions:
         self.layout = layout
         self.types = types
         self.default = default
+        self.held: dict[Expr, tuple[str, np.dtype[Any]]] = {}  # what a local variable already holds
 
     def dtype(self, node: Expr) -> np.dtype[Any]:
         """The type that an expression is computed in: weak floats take the program's own."""
@@ -67,13 +68,29 @@ class Expressions:
         raise AssertionError(f"no integer for {type(node).__name__}")
 
     def offset(self, access: ir.Access) -> str:
-        """The position of an element in memory."""
-        parts = []
-        for place, stride in zip(access.indices, self.layout.strides(access.tensor), strict=True):
-            text = self.integer(place)
-            if text != "0":
-                parts.append(text if stride == 1 else f"{text} * {stride}")
-        return " + ".join(parts) or "0"
+        """The position of an element in memory: a sum of indices times constants where the places are affine."""
+        terms: dict[str, int] = {}
+        constant, others = 0, []
+        cuts = self.layout.cuts.get(access.tensor, {})
+        for axis, (place, stride) in enumerate(zip(access.indices, self.layout.strides(access.tensor), strict=True)):
+            if axis in cuts:
+                terms[cuts[axis].low] = terms.get(cuts[axis].low, 0) - stride
+            form = affine(self.layout.known(place))
+            coefficients = {} if form is None else form.terms
+            if form is None or not all(_is_whole(c) for c in coefficients.values()):
+                others.append(_times(self.integer(place), stride))
+                continue
+            for index, coefficient in coefficients.items():
+                assert isinstance(coefficient, ir.Number)
+                name = self.layout.index(index)
+                terms[name] = terms.get(name, 0) + int(coefficient.value) * stride
+            if _is_whole(form.constant):
+                assert isinstance(form.constant, ir.Number)
+                constant += int(form.constant.value) * stride
+            else:
+                others.append(_times(self.integer(form.constant), stride))
+        parts = [_times(name, factor) for name, factor in terms.items() if factor] + others
+        return " + ".join(parts + ([str(constant)] if constant or not parts else []))
 
     # -- truth
 
@@ -129,6 +146,9 @@ class Expressions:
 
     def value(self, node: Expr, wanted: np.dtype[Any]) -> str:
         """The expression as a number of the wanted type."""
+        if node in self.held:
+            text, dtype = self.held[node]
+            return text if dtype == wanted else self.cast(text, wanted)
         match node:
             case ir.Number(value=value):
                 text = "inf" if value == float("inf") else "-inf" if value == float("-inf") else repr(value)
@@ -146,6 +166,10 @@ class Expressions:
         own = self._own(node)
         text = self._computed(node, own)
         return text if own == wanted else self.cast(text, wanted)
+
+    def own(self, node: Expr) -> np.dtype[Any]:
+        """The type in which a value stands before anything asks for another one."""
+        return self.stored(node.tensor) if isinstance(node, ir.Access) else self._own(node)
 
     def _own(self, node: Expr) -> np.dtype[Any]:
         dtype = self.dtype(node)
@@ -180,6 +204,14 @@ class Expressions:
             case ir.Call(function=function, arguments=arguments):
                 return f"{function}_{CAST[dtype]}({', '.join(self.value(a, dtype) for a in arguments)})"
         raise AssertionError(f"no value for {type(node).__name__}")
+
+
+def _is_whole(node: Expr) -> bool:
+    return isinstance(node, ir.Number) and isinstance(node.value, int)
+
+
+def _times(text: str, factor: int) -> str:
+    return text if factor == 1 else f"{text} * {factor}" if factor >= 0 else f"{text} * ({factor})"
 
 
 __all__ = ["CAST", "Expressions"]

@@ -1,12 +1,17 @@
-"""Kernels: a group of statements -> one Numba function over a strip of its parallel index."""
+"""Kernels: a nest -> one Numba function, which runs the strips that belong to its thread."""
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from ..interpret.grid import identity
 from ..language import ir
 from ..language.affine import affine
 from ..language.bounds import at_least_zero
@@ -15,80 +20,145 @@ from ..language.ir import Expr, Number
 from ..language.render import statement as show_statement
 from ..language.sizes import Sizes
 from ..language.types import Types
-from ..plan.plan import Group
-from .contraction import Contraction, ContractionWriter, contraction
+from ..plan.nest import Nest
+from .contraction import ContractionWriter, Roles
 from .expression import Expressions
-from .layout import Layout, Word
-from .registers import ROWS, VECTORS, vector_bytes
+from .layout import Cut, Layout, Word
 
 BEST = "best of "  # names the tensor beside an argmax= that holds the values of its winners
-STRIP = 64  # values of the parallel index that run through all statements of a kernel before the next ones do
+UNROLL = 16  # terms of a sum that are written out rather than looped over
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """Generated source and what it needs at a call: a word of context for each tensor and variable size."""
+    """Generated source and what it needs at a call: words of context, and memory of each thread's own.
+
+    The context starts with the number of parts, and the bytes of scratch memory that each part has.
+    """
 
     source: str
     words: tuple[Word, ...]
-    parallel: str | None
-    why: str
-    statements: tuple[ir.Statement, ...]
+    nest: Nest
+    scratch: dict[str, int]  # bytes of each tensor and panel that a part has to itself
 
 
 class KernelWriter:
     def __init__(
         self,
         loops: ir.Loops,
-        group: Group,
+        nest: Nest,
         types: Types,
         sizes: Sizes,
         default: np.dtype[Any],
         constant: frozenset[str],
         offsets: dict[int, int],
+        stores: set[int],
     ) -> None:
         self.loops = loops
-        self.group = group
+        self.nest = nest
         self.types = types
         self.layout = Layout(sizes, constant)
         self.write = Expressions(self.layout, types, default)
         self.offsets = offsets
+        self.stores = stores  # statements that are the first to write their target, all of it
         self.lines: list[str] = []
         self.fixed: set[str] = set()  # indices that a loop around the statement already runs over
+        self.strips: dict[str, tuple[str, str]] = {}  # indices of which a loop around runs over strips
+        self.filled: set[str] = set()
+        self.count = 0  # of the local variables so far
+        self.levels: list[tuple[str, frozenset[str]]] = []  # the nests around: index, and the tensors written within
+        self.ahead: list[tuple[list[str], str]] = []  # the lines before the strips of each of them
 
     def kernel(self) -> Kernel:
-        body: list[str] = []
-        self.lines = body
-        parallel = self.group.parallel
-        if parallel is None:
-            for item in self.group.items:
-                self.item(item, "    ")
+        nest = self.nest
+        for name in nest.private:
+            self.layout.kinds[name] = "private"
+        indent = "        "
+        for name in nest.private:
+            self.fill_private(name, indent)
+        if nest.index is None:
+            for item in nest.items:
+                self.item(item, indent)
         else:
-            strip = STRIP if len(self.group.statements) > 1 else "max(last - first, 1)"
-            body.append(f"    for low in range(first, last, {strip}):")
-            body.append(f"        high = min(low + {strip}, last)")
-            for item in self.group.items:
-                self.item(item, "        ")
-        head = ["def kernel(start, size, step, context):"]
-        if parallel is not None:
-            head += ["    first = start[0]", "    last = first + size[0]"]
-        for position, word in enumerate(self.layout.words):
-            if isinstance(word.item, str):
-                beside = word.item.removeprefix(BEST) if word.item.startswith(BEST) else None
-                dtype = self.write.best(self.loops, beside) if beside else self.write.stored(word.item)
-                head.append(f"    {word.local} = {pointer_name(dtype)}(context[{position}])")
+            self.inside(nest, 0, indent)
+        sizes = {n: self.layout.number(("bytes", n), self.bytes_of(n)) for n in nest.private}
+        head = ["def kernel(start, size, step, context):", "    parts, scratch = context[0], context[1]"]
+        parts = []
+        for position, word in enumerate(self.layout.words, 2):
+            text = f"context[{position}]"
+            if word.kind in ("size", "copies"):
+                head.append(f"    {word.local} = {text}")
+                continue
+            assert isinstance(word.item, str)
+            beside = word.item.removeprefix(BEST) if word.item.startswith(BEST) else None
+            dtype = self.write.best(self.loops, beside) if beside else self.write.stored(word.item)
+            if word.kind == "address":
+                head.append(f"    {word.local} = {pointer_name(dtype)}({text})")
+            elif word.kind == "local":
+                parts.append(f"        {word.local} = {pointer_name(dtype)}({text} + part * scratch)")
             else:
-                head.append(f"    {word.local} = context[{position}]")
-        return Kernel(
-            "\n".join([*head, *body]) + "\n",
-            tuple(self.layout.words),
-            parallel,
-            self.group.why,
-            tuple(self.group.statements),
-        )
+                parts.append(f"        {word.local} = {pointer_name(dtype)}({text} + part * {sizes[word.item]})")
+        loop = ["    for part in range(start[0], start[0] + size[0]):", *parts]
+        scratch = {
+            str(word.item): math.prod(self.layout.shape(str(word.item))) * self.write.stored(str(word.item)).itemsize
+            for word in self.layout.words
+            if word.kind == "local"
+        }
+        return Kernel("\n".join([*head, *loop, *self.lines]) + "\n", tuple(self.layout.words), nest, scratch)
 
-    def item(self, item: ir.Item, indent: str) -> None:
+    def bytes_of(self, name: str) -> int:
+        return math.prod(self.layout.sizes.shapes[name]) * self.write.stored(name).itemsize
+
+    def inside(self, nest: Nest, level: int, indent: str) -> None:
+        """The loop over the strips of a nest, and its items."""
+        assert nest.index is not None
+        size, grain = self.layout.size(nest.index), nest.grain
+        low, high, strip, strips = (f"{word}{level}" for word in ("low", "high", "strip", "strips"))
+        units = f"{size} // {grain}" if grain > 1 else size
+        parts = "parts" if level == 0 else "1"
+        many = f"({units}) // {nest.strip // grain}" if nest.strip else parts
+        if not nest.strip and any(nest.index in ir.index_names(s.guard) for s in nest.statements if s.guard):
+            many = f"4 * {parts}"  # strips of unequal work: several for each thread
+        if level == 0:
+            many = f"(max({many}, 1) + parts - 1) // parts * parts"
+        first = "range(part, {}, parts)" if level == 0 else "range({})"
+        before: list[str] = []
+        outer = self.lines
+        self.lines = []
+        self.ahead.append((before, indent))
+        self.lines += [
+            f"{indent}{strips} = max(min({many}, {units}), 1)",
+            f"{indent}for {strip} in {first.format(strips)}:",
+            f"{indent}    {low} = {strip} * ({units}) // {strips} * {grain}",
+            f"{indent}    {high} = ({strip} + 1) * ({units}) // {strips} * {grain}",
+            f"{indent}    {high} = {high} if {strip} < {strips} - 1 else {size}",
+        ]
+        self.levels.append((nest.index, frozenset(s.target.tensor for s in nest.statements)))
+        self.strips[nest.index] = (low, high)
+        if nest.strip:
+            self.layout.most[nest.index] = nest.most
+        self.layout.least[nest.index] = grain
+        if nest.strip:
+            for name in nest.local:
+                self.layout.kinds[name] = "local"
+                self.layout.cuts.setdefault(name, {})[nest.axes[name]] = Cut(low, nest.most)
+        for item in nest.items:
+            if isinstance(item, Nest):
+                filled = set(self.filled)
+                self.inside(item, level + 1, indent + "    ")
+                self.filled = filled | (self.filled - set(item.local))
+            else:
+                self.item(item, indent + "    ")
+        outer += [*before, *self.lines]
+        self.lines = outer
+        self.levels.pop()
+        self.ahead.pop()
+        self.layout.most.pop(nest.index, None)
+        del self.strips[nest.index], self.layout.least[nest.index]
+
+    def item(self, item: Nest | ir.Item, indent: str) -> None:
         if isinstance(item, ir.Block):
+            self.fill(item, indent)
             name, size = self.layout.index(item.index), self.layout.size(item.index)
             order = f"range({size} - 1, -1, -1)" if item.down else f"range({size})"
             self.lines.append(f"{indent}for {name} in {order}:")
@@ -98,69 +168,229 @@ class KernelWriter:
             self.fixed.discard(item.index)
         else:
             assert isinstance(item, ir.Statement)
+            self.fill(item, indent)
             self.statement(item, indent)
+
+    # -- first values
+
+    def fill_private(self, name: str, indent: str) -> None:
+        start = self.first_value(name)
+        size = self.layout.number(("elements", name), math.prod(self.layout.sizes.shapes[name]))
+        self.lines.append(f"{indent}for k in range({size}):")
+        self.lines.append(f"{indent}    {self.layout.tensor(name)}[k] = {start}")
+
+    def first_value(self, name: str) -> str:
+        operator = next(s.operator for s in self.loops.statements if s.target.tensor == name)
+        dtype = self.write.stored(name)
+        start = identity(operator, dtype)
+        return self.write.cast(_text(start), np.dtype(np.uint8) if dtype == np.bool_ else dtype)
+
+    def fill(self, item: ir.Item, indent: str) -> None:
+        """Local tensors hold their identity before the first statement that does not write all of them."""
+        statements = [item] if isinstance(item, ir.Statement) else _inner_statements(item)
+        for statement in statements:
+            name = statement.target.tensor
+            if name in self.filled or self.layout.kinds.get(name) != "local" or name not in self.layout.cuts:
+                continue
+            self.filled.add(name)
+            if id(statement) in self.stores:
+                continue
+            size = self.layout.number(("kept", name), math.prod(self.layout.shape(name)))
+            self.lines.append(f"{indent}for k in range({size}):")
+            self.lines.append(f"{indent}    {self.layout.tensor(name)}[k] = {self.first_value(name)}")
 
     # -- one statement
 
     def statement(self, statement: ir.Statement, indent: str) -> None:
         self.lines.append(f"{indent}# {self.renamed(statement)}")
-        found = contraction(statement, self.write, self.fixed)
+        store = id(statement) in self.stores and self.layout.kinds.get(statement.target.tensor) != "private"
+        found = Roles(statement, self.write, self.fixed, self.levels).find()
         if found is not None:
-            self.contraction(found, statement, indent)
+            ranges = {i: self.range(i, [], [])[:2] for i in statement.indices if i not in self.fixed}
+            ContractionWriter(found, statement, self.write, self.lines, store, self.ahead, ranges).emit(indent)
             return
+        self.plain(statement, indent, store)
+
+    def plain(self, statement: ir.Statement, indent: str, store: bool) -> None:
+        """The statement as loops over its points."""
         order = self.loop_order(statement)
-        atoms = list(conjuncts(statement.guard))
-        target = statement.target
         reduced = [i for i in order if i in ir.candidates(statement)]
-        local = (
-            statement.operator not in ("=", "argmax=", "argmin=")
-            and bool(reduced)
-            and order[len(order) - len(reduced) :] == reduced
-            and all(isinstance(e, ir.Index) for e in target.indices)
-        )
-        depth = 0
-        place = f"{self.layout.tensor(target.tensor)}[{self.write.offset(target)}]"
+        if statement.operator in ("argmax=", "argmin="):
+            self.loops_around(statement, order, indent, lambda inner: self.argument(statement, inner))
+            return
+        terms = self.unrolled(statement, order, reduced)
+        if terms is not None:
+            order = [i for i in order if i not in reduced]
+            self.loops_around(
+                statement, order, indent, lambda inner: self.assign(statement, terms, inner, store), hoist=terms
+            )
+        elif not reduced or statement.operator == "=":
+            value = [statement.value]
+            self.loops_around(
+                statement, order, indent, lambda inner: self.assign(statement, value, inner, store), hoist=value
+            )
+        elif order[len(order) - len(reduced) :] == reduced and all(
+            isinstance(e, ir.Index) for e in statement.target.indices
+        ):
+            self.reduction(statement, order, reduced, indent, store)
+        else:
+            if store:
+                self.zero_nest(statement, indent)
+            value = [statement.value]
+            self.loops_around(
+                statement, order, indent, lambda inner: self.assign(statement, value, inner, False), hoist=value
+            )
+
+    def zero_nest(self, statement: ir.Statement, indent: str) -> None:
+        start = ir.Statement(statement.target, "=", Number(0))
+        order = [i for i in self.loop_order(start) if i not in self.fixed]
+        text = self.first_value(statement.target.tensor)
+        place = f"{self.layout.tensor(statement.target.tensor)}[{self.write.offset(statement.target)}]"
+        self.loops_around(start, order, indent, lambda inner: self.lines.append(f"{inner}{place} = {text}"))
+
+    def unrolled(self, statement: ir.Statement, order: list[str], reduced: list[str]) -> list[Expr] | None:
+        """The terms of a short sum, one by one, if the loop over its target can then be a loop over vectors."""
+        if not reduced or statement.guard is not None or statement.operator == "=":
+            return None
+        if math.prod(self.layout.weight(i) for i in reduced) > UNROLL or any(i in self.strips for i in reduced):
+            return None
+        if any(not isinstance(e, ir.Index) for e in statement.target.indices):
+            return None
+        kept = [i for i in order if i not in reduced]
+        across = max((self.score(statement, i) for i in kept), default=-99)
+        if across <= max(self.score(statement, i) for i in reduced):
+            return None  # vectors along the sum are better
+        ranges = [range(self.layout.sizes.index[i]) for i in reduced]
+        terms = []
+        for point in itertools.product(*ranges):
+            values: dict[str, Expr] = {i: Number(k) for i, k in zip(reduced, point, strict=True)}
+            terms.append(ir.transform(statement.value, ir.substitute_indices(values)))
+        return terms or None
+
+    def loops_around(
+        self, statement: ir.Statement, order: list[str], indent: str, body: Any, hoist: list[Expr] | None = None
+    ) -> None:
+        """The loops of a statement; what the innermost one does not change is computed before it."""
+        atoms = list(conjuncts(statement.guard))
+        ranges = []
         for position, index in enumerate(order):
-            if local and position == len(order) - len(reduced):
-                self.lines.append(f"{indent}{'    ' * depth}total = {self.loaded(target, place)}")
-                after = depth
             low, high, used = self.range(index, atoms, order[:position])
             atoms = [atom for atom in atoms if atom not in used]
-            self.lines.append(f"{indent}{'    ' * depth}for {self.layout.index(index)} in range({low}, {high}):")
-            depth += 1
-        inner = indent + "    " * depth
+            ranges.append((low, high))
+        conditions = self.conditions(statement, atoms)
+        held = dict(self.write.held)
+        for position, index in enumerate(order):
+            if position == len(order) - 1 and hoist and not statement.guard:
+                self.hold(self.invariant(hoist, index), indent)
+            low, high = ranges[position]
+            self.lines.append(f"{indent}for {self.layout.index(index)} in range({low}, {high}):")
+            indent += "    "
+        if conditions:
+            self.lines.append(f"{indent}if {conditions}:")
+            indent += "    "
+        if hoist:
+            self.hold(self.repeated(hoist), indent)
+        body(indent)
+        self.write.held = held
+
+    def hold(self, values: list[Expr], indent: str) -> None:
+        """Local variables for values that are needed more than once."""
+        for value in values:
+            dtype = self.write.own(value)
+            text = self.write.value(value, dtype)
+            self.count += 1
+            name = f"c{self.count}"
+            self.lines.append(f"{indent}{name} = {text}")
+            self.write.held[value] = (name, dtype)
+
+    def invariant(self, values: list[Expr], index: str) -> list[Expr]:
+        """The largest parts of values that an index does not change, and that every point evaluates."""
+        found: dict[Expr, None] = {}
+        for value in values:
+            stack = [value]
+            while stack:
+                node = stack.pop()
+                if isinstance(node, ir.Conditional | ir.Logic | ir.Compare | ir.Inside):
+                    continue
+                if index not in ir.index_names(node):
+                    if any(isinstance(n, ir.Access) for n in ir.walk(node)) and not self.may_fail(node):
+                        found[node] = None
+                    continue
+                if not isinstance(node, ir.Access):
+                    stack.extend(ir.children(node))
+        return list(found)
+
+    def may_fail(self, node: Expr) -> bool:
+        """What is computed before a loop is computed even if the loop runs over nothing."""
+        return any(
+            (isinstance(n, ir.Access) and not all(isinstance(e, ir.Index | Number) for e in n.indices))
+            or isinstance(n, ir.Conditional | ir.Logic | ir.Inside)
+            for n in ir.walk(node)
+        )
+
+    def repeated(self, values: list[Expr]) -> list[Expr]:
+        """Calls that stand in values more than once, where every point evaluates them; inner ones first."""
+        count: Counter[Expr] = Counter()
+        for value in values:
+            count.update(_always_called(value))
+        found = [node for node, times in count.items() if times > 1 and node not in self.write.held]
+        return sorted(found, key=lambda node: len(ir.walk(node)))
+
+    def assign(self, statement: ir.Statement, terms: list[Expr], indent: str, store: bool) -> None:
+        """One element: the terms of its sum, added to what is there unless this is its first value."""
+        target, operator = statement.target, statement.operator
+        place = f"{self.layout.tensor(target.tensor)}[{self.write.offset(target)}]"
+        dtype, stored = self.accumulated(target.tensor), self.write.stored(target.tensor)
+        texts = [self.write.value(term, dtype) for term in terms]
+        if operator == "=" or store:
+            text = texts[0] if operator != "-=" else f"(-{texts[0]})"
+            texts = texts[1:]
+        else:
+            text = self.loaded(target, place)
+        if len(terms) > 1:
+            self.lines.append(f"{indent}total = {text}")
+            text = "total"
+            for term in texts:
+                self.lines.append(f"{indent}total = {self.combined(operator, 'total', term)}")
+        elif texts:
+            text = self.combined(operator, text, texts[0])
+        if stored != dtype or stored == np.bool_:
+            text = self.write.cast(text, np.dtype(np.uint8) if stored == np.bool_ else stored)
+        self.lines.append(f"{indent}{place} = {text}")
+
+    def reduction(
+        self, statement: ir.Statement, order: list[str], reduced: list[str], indent: str, store: bool
+    ) -> None:
+        """Sums in a local variable: the loops over the target outside, those over what is summed inside."""
+        target = statement.target
+        place = f"{self.layout.tensor(target.tensor)}[{self.write.offset(target)}]"
+        dtype, stored = self.accumulated(target.tensor), self.write.stored(target.tensor)
+        atoms = list(conjuncts(statement.guard))
+        held = dict(self.write.held)
+        after = indent
+        start = (
+            self.write.cast(_text(identity(statement.operator, dtype)), dtype) if store else self.loaded(target, place)
+        )
+        for position, index in enumerate(order):
+            low, high, used = self.range(index, atoms, order[:position])
+            atoms = [atom for atom in atoms if atom not in used]
+            if position == len(order) - len(reduced):
+                self.lines.append(f"{indent}total = {start}")
+                after = indent
+            if position == len(order) - 1 and not statement.guard:
+                self.hold(self.invariant([statement.value], index), indent)
+            self.lines.append(f"{indent}for {self.layout.index(index)} in range({low}, {high}):")
+            indent += "    "
         conditions = self.conditions(statement, atoms)
         if conditions:
-            self.lines.append(f"{inner}if {conditions}:")
-            inner += "    "
-        dtype = self.accumulated(target.tensor)
-        if statement.operator in ("argmax=", "argmin="):
-            self.argument(statement, inner)
-        elif local:
-            value = self.write.value(statement.value, dtype)
-            self.lines.append(f"{inner}total = {self.combined(statement.operator, 'total', value)}")
-            stored = self.write.stored(target.tensor)
-            text = "total" if stored == dtype else self.write.cast("total", stored)
-            self.lines.append(f"{indent}{'    ' * after}{place} = {text}")
-        else:
-            stored = self.write.stored(target.tensor)
-            value = self.write.value(statement.value, dtype)
-            if statement.operator != "=":
-                value = self.combined(statement.operator, self.loaded(target, place), value)
-            if stored != dtype or stored == np.bool_:
-                value = self.write.cast(value, np.dtype(np.uint8) if stored == np.bool_ else stored)
-            self.lines.append(f"{inner}{place} = {value}")
-
-    def contraction(self, found: Contraction, statement: ir.Statement, indent: str) -> None:
-        """Register tiles, with loops around them over what is not summed."""
-        ranges = {}
-        for index in (i for i in statement.indices if i not in self.fixed and i not in found.summed):
-            low, high, _ = self.range(index, [], [])
-            ranges[index] = (low, high)
-        width = vector_bytes()
-        lanes = width // self.write.stored(statement.target.tensor).itemsize
-        writer = ContractionWriter(found, statement, self.write, self.lines)
-        writer.emit(indent, ranges, ROWS[width], VECTORS[width], lanes)
+            self.lines.append(f"{indent}if {conditions}:")
+            indent += "    "
+        self.hold(self.repeated([statement.value]), indent)
+        value = self.write.value(statement.value, dtype)
+        self.lines.append(f"{indent}total = {self.combined(statement.operator, 'total', value)}")
+        text = "total" if stored == dtype else self.write.cast("total", stored)
+        self.lines.append(f"{after}{place} = {text}")
+        self.write.held = held
 
     def accumulated(self, tensor: str) -> np.dtype[Any]:
         """The type that values for a tensor are computed in: integers in 64 bits, whatever they are stored in."""
@@ -279,8 +509,8 @@ class KernelWriter:
 
     def range(self, index: str, atoms: list[Expr], outer: list[str]) -> tuple[str, str, list[Expr]]:
         """The bounds of a loop: those of the index, its strip, and the guards that bound it by outer indices."""
-        strip = index == self.group.parallel
-        low, high = (["low"], ["high"]) if strip else (["0"], [self.layout.size(index)])
+        first, last = self.strips.get(index) or ("0", self.layout.size(index))
+        low, high = [first], [last]
         known = {*outer, *self.fixed}
         used: list[Expr] = []
         for atom in atoms:
@@ -302,6 +532,28 @@ class KernelWriter:
                     high.append(f"({rest}) + 1")
             used.append(atom)
         return _joined("max", low), _joined("min", high), used
+
+
+def _inner_statements(item: ir.Item) -> list[ir.Statement]:
+    if isinstance(item, ir.Block):
+        return [s for inner in item.body for s in _inner_statements(inner)]
+    assert isinstance(item, ir.Statement)
+    return [item]
+
+
+def _always_called(value: Expr) -> Iterator[Expr]:
+    stack = [value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ir.Conditional | ir.Logic | ir.Access):
+            continue
+        if isinstance(node, ir.Call) and any(isinstance(n, ir.Access) for n in ir.walk(node)):
+            yield node
+        stack.extend(ir.children(node))
+
+
+def _text(number: float) -> str:
+    return "inf" if number == math.inf else "-inf" if number == -math.inf else repr(number)
 
 
 def _names(node: Expr) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from numba.extending import intrinsic
 FASTMATH = {"reassoc", "contract", "nsz", "arcp", "afn"}  # never nnan or ninf: NaN stays NaN
 OPTIONS: dict[str, Any] = {"fastmath": FASTMATH, "error_model": "numpy"}
 # Without reassoc: the argument of exp is reduced in two steps whose order carries the last digits.
-EXACT: dict[str, Any] = {"fastmath": {"contract", "nsz"}, "error_model": "numpy"}
+EXACT: dict[str, Any] = {"fastmath": {"contract", "nsz"}, "error_model": "numpy", "forceinline": True}
 
 f4, f8 = np.float32, np.float64
 
@@ -238,6 +239,16 @@ NAMES: dict[str, Any] = {
     **_both("erf", lambda x: math.erf(x)), **_both("floor", lambda x: np.floor(x)),
     **_both("ceil", lambda x: np.ceil(x)), **_both("round", lambda x: np.rint(x)),
     **{f"pow_{t}": njit(**EXACT)(lambda a, b: np.power(a, b)) for t in ("f4", "f8")},
+    **{f"quotient_{t}": njit(**EXACT)(lambda a, b: a // b) for t in ("f4", "f8")},
+    **{f"remainder_{t}": njit(**EXACT)(lambda a, b: a % b) for t in ("f4", "f8")},
     **{f"atan2_{t}": njit(**EXACT)(lambda a, b: np.arctan2(a, b)) for t in ("f4", "f8")},
     **{f"hypot_{t}": njit(**EXACT)(lambda a, b: np.hypot(a, b)) for t in ("f4", "f8")},
 }  # fmt: skip
+
+
+@cache
+def compiled(name: str, arguments: tuple[Any, ...]) -> Any:
+    """What Numba made of one of the functions, for arguments of given types."""
+    function = NAMES[name]
+    function.compile(arguments)
+    return function.overloads[arguments]

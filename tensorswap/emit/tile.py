@@ -7,25 +7,23 @@ column of B has a vector of partial sums, added up at the end. Strides come as l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 from llvmlite import ir as llvm
-from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
-from .registers import ROWS, VECTORS, vector_bytes
+from .registers import multiplies_by_lane
 
 WORD = llvm.IntType(64)
 ELEMENT = {"f4": (llvm.FloatType(), 4), "f8": (llvm.DoubleType(), 8)}
 LOOPS = 3  # indices that a tile sums over, one inside the other
 
 
-def lanes(name: str) -> int:
-    return vector_bytes() // ELEMENT[name][1]
+Emitter = Callable[[Any, Sequence[Any]], None]  # writes a tile with a builder, from the values of its arguments
 
 
 class _Builder:
@@ -105,18 +103,14 @@ class _Builder:
         return self.builder.extract_element(vector, llvm.Constant(llvm.IntType(32), 0)) if self.width > 1 else vector
 
 
-def _signature(name: str, strides: int) -> Any:
-    pointer = types.CPointer(types.float32 if name == "f4" else types.float64)
-    number = types.float32 if name == "f4" else types.float64
-    places = [pointer, types.intp] * 3
-    return types.void(*places, *[types.intp] * strides, *[types.intp] * (3 * LOOPS), number)
+def outer_tile(name: str, rows: int, vectors: int, width: int) -> Emitter:
+    """tile(a, a0, b, b0, y, y0, row stride of a, row stride of y, then count and strides of each loop, scale, add).
 
+    y = scale * sum, or y += scale * sum if `add` holds.
+    """
 
-def outer_tile(name: str, rows: int, vectors: int, width: int) -> Any:
-    """tile(a, a0, b, b0, y, y0, row stride of a, row stride of y, then count and strides of each loop, scale)."""
-
-    def emit(builder: Any, args: tuple[Any, ...]) -> None:
-        a, a0, b, b0, y, y0, a_row, y_row, *loops, scale = args
+    def emit(builder: Any, args: Sequence[Any]) -> None:
+        a, a0, b, b0, y, y0, a_row, y_row, *loops, scale, add = args
         code = _Builder(builder, name, width)
         sums = code.sums(rows * vectors)
         counts, strides = loops[0::3], list(zip(loops[1::3], loops[2::3], strict=True))
@@ -126,21 +120,72 @@ def outer_tile(name: str, rows: int, vectors: int, width: int) -> Any:
                 number = code.splat(builder.load(builder.gep(a, [code.at(at_a, code.constant(row), a_row)])))
                 for v, column in enumerate(columns):
                     code.multiply_add(number, column, sums[row * vectors + v])
-        factor = code.splat(scale)
+        _finish(code, sums, rows, vectors, y, y0, y_row, scale, add)
+
+    return emit
+
+
+def lane_tile(name: str, rows: int, vectors: int, width: int) -> Emitter:
+    """tile(a, a0, b, b0, y, y0, row stride of y, steps, stride of a, stride of b, scale, add): rows lie side by side.
+
+    As an outer tile whose rows are contiguous in a: where a vector register multiplies by one of its lanes, the rows of
+    a step are loaded as vectors too.
+    """
+
+    def emit(builder: Any, args: Sequence[Any]) -> None:
+        a, a0, b, b0, y, y0, y_row, steps, a_step, b_step, scale, add = args
+        code = _Builder(builder, name, width)
+        sums = code.sums(rows * vectors)
+        with code.nest([steps], [(a_step, b_step)], a0, b0) as (at_a, at_b):
+            columns = [code.load(b, builder.add(at_b, code.constant(width * v))) for v in range(vectors)]
+            for row, factor in enumerate(_row_factors(code, a, at_a, rows)):
+                for v, column in enumerate(columns):
+                    code.multiply_add(factor, column, sums[row * vectors + v])
+        _finish(code, sums, rows, vectors, y, y0, y_row, scale, add)
+
+    return emit
+
+
+def _row_factors(code: _Builder, a: Any, at_a: Any, rows: int) -> Iterator[Any]:
+    """One number of a for each row, in every lane of a vector."""
+    builder, width = code.builder, code.width
+    if multiplies_by_lane() and rows % width == 0 and width > 1:
+        unknown = llvm.Constant(code.vector, llvm.Undefined)
+        for first in range(0, rows, width):
+            vector = code.load(a, builder.add(at_a, code.constant(first)))
+            for lane in range(width):
+                mask = llvm.Constant(llvm.VectorType(llvm.IntType(32), width), [lane] * width)
+                yield builder.shuffle_vector(vector, unknown, mask)
+    else:
         for row in range(rows):
-            for v in range(vectors):
-                place = builder.add(code.at(y0, code.constant(row), y_row), code.constant(width * v))
-                value = builder.load(sums[row * vectors + v])
-                code.store(builder.call(code.fused, [value, factor, code.load(y, place)]), y, place)
-
-    return _intrinsic(_signature(name, 2), emit)
+            yield code.splat(builder.load(builder.gep(a, [builder.add(at_a, code.constant(row))])))
 
 
-def dot_tile(name: str, rows: int, columns: int, width: int) -> Any:
-    """tile(a, a0, b, b0, y, y0, row strides of a and y, column strides of b and y, loops, scale)."""
+def _finish(
+    code: _Builder, sums: list[Any], rows: int, vectors: int, y: Any, y0: Any, y_row: Any, scale: Any, add: Any
+) -> None:
+    """y = scale * sum, or y += scale * sum if `add` holds."""
+    builder, factor = code.builder, code.splat(scale)
+    places = [
+        builder.add(code.at(y0, code.constant(row), y_row), code.constant(code.width * v))
+        for row in range(rows)
+        for v in range(vectors)
+    ]
+    with builder.if_else(add) as (adding, storing):
+        with adding:
+            for place, total in zip(places, sums, strict=True):
+                value = builder.call(code.fused, [builder.load(total), factor, code.load(y, place)])
+                code.store(value, y, place)
+        with storing:
+            for place, total in zip(places, sums, strict=True):
+                code.store(builder.fmul(builder.load(total), factor), y, place)
 
-    def emit(builder: Any, args: tuple[Any, ...]) -> None:
-        a, a0, b, b0, y, y0, a_row, y_row, b_column, y_column, *loops, scale = args
+
+def dot_tile(name: str, rows: int, columns: int, width: int) -> Emitter:
+    """tile(a, a0, b, b0, y, y0, row strides of a and y, column strides of b and y, loops, scale, add)."""
+
+    def emit(builder: Any, args: Sequence[Any]) -> None:
+        a, a0, b, b0, y, y0, a_row, y_row, b_column, y_column, *loops, scale, add = args
         code, single = _Builder(builder, name, width), _Builder(builder, name, 1)
         sums, rest = code.sums(rows * columns), single.sums(rows * columns)
         counts, strides = loops[0::3], list(zip(loops[1::3], loops[2::3], strict=True))
@@ -151,13 +196,17 @@ def dot_tile(name: str, rows: int, columns: int, width: int) -> Any:
             start = builder.mul(whole, code.constant(width))
             with cgutils.for_range(builder, builder.sub(counts[-1], start)) as loop:
                 _dots(single, builder.add(start, loop.index), rest)(at_a, at_b, a, b, a_row, b_column)
+        keep = add
         for row in range(rows):
             for column in range(columns):
                 k = row * columns + column
                 value = builder.fadd(code.total(builder.load(sums[k])), builder.load(rest[k]))
                 place = code.at(code.at(y0, code.constant(row), y_row), code.constant(column), y_column)
-                old = single.load(y, place)
-                single.store(builder.call(single.fused, [value, scale, old]), y, place)
+                total = cgutils.alloca_once(builder, single.element)
+                builder.store(builder.fmul(value, scale), total)
+                with builder.if_then(keep):
+                    builder.store(builder.fadd(builder.load(total), single.load(y, place)), total)
+                single.store(builder.load(total), y, place)
 
     def _dots(code: _Builder, k: Any, sums: list[Any]) -> Callable[..., None]:
         def step(at_a: Any, at_b: Any, a: Any, b: Any, a_row: Any, b_column: Any) -> None:
@@ -170,36 +219,16 @@ def dot_tile(name: str, rows: int, columns: int, width: int) -> Any:
 
         return step
 
-    return _intrinsic(_signature(name, 4), emit)
+    return emit
 
 
-def _intrinsic(signature: Any, emit: Callable[[Any, tuple[Any, ...]], None]) -> Any:
-    count = len(signature.args)
-    names = ", ".join(f"x{k}" for k in range(count))
-    scope: dict[str, Any] = {"signature": signature, "emit": emit}
-    # an intrinsic needs a plain list of parameters; this one is as long as the signature
-    exec(
-        f"def tile(typing_context, {names}):\n"
-        "    def codegen(context, builder, signature, args):\n"
-        "        emit(builder, args)\n"
-        "        return context.get_dummy_value()\n"
-        "    return signature, codegen\n",
-        scope,
-    )
-    return intrinsic(scope["tile"])
+FORMS = {"outer": outer_tile, "lane": lane_tile, "dot": dot_tile}
+NAME = re.compile(r"\b(outer|lane|dot)_(f4|f8)_(\d+)_(\d+)_(\d+)\b")
 
 
 @cache
-def names() -> dict[str, Any]:
-    """Every tile that generated source may call."""
-    found = {}
-    rows, vectors = ROWS[vector_bytes()], VECTORS[vector_bytes()]
-    for name in ELEMENT:
-        for r in {rows, 1}:
-            found[f"outer_{name}_{r}_{vectors}_{lanes(name)}"] = outer_tile(name, r, vectors, lanes(name))
-            found[f"outer_{name}_{r}_1_{lanes(name)}"] = outer_tile(name, r, 1, lanes(name))
-            found[f"outer_{name}_{r}_1_1"] = outer_tile(name, r, 1, 1)
-        for r in {4, 1}:
-            for c in {4, 1}:
-                found[f"dot_{name}_{r}_{c}"] = dot_tile(name, r, c, lanes(name))
-    return found
+def emitter(name: str) -> Emitter:
+    """The tile of a name, which tells its form, element, rows, columns (of vectors unless it is a dot) and lanes."""
+    match = NAME.fullmatch(name)
+    assert match is not None
+    return FORMS[match[1]](match[2], int(match[3]), int(match[4]), int(match[5]))

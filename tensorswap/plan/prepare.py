@@ -1,4 +1,4 @@
-"""Prepare: program -> program that kernels can run in place: what a statement would change under itself is copied."""
+"""Prepare: program -> program that kernels run well, and in place: the passes of a plan, in their order."""
 
 from __future__ import annotations
 
@@ -7,12 +7,28 @@ from dataclasses import replace
 from ..language import ir
 from ..language.affine import affine
 from ..language.ir import Number
+from ..language.sizes import Sizes
 from ..rules.order import complete_when_read
+from .inside import compare_inside
+from .operands import split_operands
+from .pad import pad
+from .products import order_products
+from .stride import unstride
+from .transposed import lay_in_line
+from .work import Work
 
 
-def prepare(loops: ir.Loops) -> ir.Loops:
-    """Hoists what no step of a block needs, then copies what a statement would read while it changes it."""
-    return _copy_before_change(_hoist(loops))
+def prepare(loops: ir.Loops, sizes: Sizes) -> tuple[ir.Loops, Sizes]:
+    """The program as kernels will run it, with the sizes of the names that were added."""
+    work = Work(_hoist(loops), Sizes(dict(sizes.index), dict(sizes.shapes), sizes.statics))
+    compare_inside(work)
+    unstride(work)
+    pad(work)
+    order_products(work)
+    split_operands(work)
+    lay_in_line(work)
+    _copy_before_change(work)
+    return work.loops, work.sizes
 
 
 def _hoist(loops: ir.Loops) -> ir.Loops:
@@ -45,28 +61,20 @@ def _split(loops: ir.Loops, block: ir.Block) -> tuple[ir.Block, list[ir.Statemen
     return replace(block, body=kept), moved
 
 
-def _copy_before_change(loops: ir.Loops) -> ir.Loops:
-    taken = set(loops.names)
+def _copy_before_change(work: Work) -> None:
+    """Copies what a statement would read while it changes it."""
 
-    def visit(body: tuple[ir.Item, ...], blocks: tuple[str, ...]) -> tuple[ir.Item, ...]:
-        result: list[ir.Item] = []
-        for item in body:
-            if isinstance(item, ir.Block):
-                result.append(replace(item, body=visit(item.body, (*blocks, item.index))))
-                continue
-            assert isinstance(item, ir.Statement)
-            name = item.target.tensor
-            own = [a for a in item.reads if a.tensor == name]
-            if own and not all(_harmless(item, a, blocks) for a in own):
-                copy = ir.fresh(f"{name.replace('.', '_')}_old", taken)
-                taken.add(copy)
-                indices = tuple(ir.Index(f"{copy}_{k}") for k in range(len(item.target.indices)))
-                result.append(ir.Statement(ir.Access(copy, indices), "=", ir.Access(name, indices)))
-                item = _reading(item, name, copy)
-            result.append(item)
-        return tuple(result)
+    def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
+        name = statement.target.tensor
+        own = [a for a in statement.reads if a.tensor == name]
+        if not own or all(_harmless(statement, a, blocks) for a in own):
+            return [statement]
+        indices = [work.index("old", extent) for extent in work.sizes.shapes[name]]
+        copy = work.tensor("old", indices)
+        first = ir.Statement(copy, "=", ir.Access(name, tuple(indices)))
+        return [first, _reading(statement, name, copy.tensor)]
 
-    return replace(loops, body=visit(loops.body, ()))
+    work.each(change)
 
 
 def _harmless(statement: ir.Statement, access: ir.Access, blocks: tuple[str, ...]) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..interpret import reference
 from ..language import ir
 from ..plan.table import PlanTable, row
-from .arguments import Bound, bind
+from .arguments import Bound, bind, defaults
 from .execute import Executable
 from .safe import needs_interpreter
 
@@ -34,6 +34,7 @@ class Prepared:
     reason: str | None
     ranges: dict[str, tuple[int, int]]
     exact: bool = False
+    convert: list[int] | None = None  # the inputs that are not arrays as kernels read them, for one signature
 
     def covers(self, arguments: Mapping[str, Any]) -> bool:
         """Whether a call with other values needs no other check."""
@@ -53,13 +54,16 @@ class Caller:
         self.loops = loops
         self.check = check  # of the program that this one is a derivative of
         self.prepared: dict[Signature, Prepared] = {}
+        self.standing = defaults(loops)
         self.sizing = {*loops.static_names, *loops.indices}  # names whose numbers are part of the program
 
     def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Array]:
+        if self.standing:
+            arguments = {**self.standing, **arguments}
         signature = self.signature(arguments)
         known = self.prepared.get(signature) if signature is not None else None
         if known is not None and known.executable is not None and known.covers(arguments):
-            return known.executable.run({name: arguments[name] for name in self.loops.inputs})
+            return known.executable.run(arguments, known.convert)
         exact = self.check(arguments)
         bound = bind(self.loops, arguments)
         if known is None or known.executable is None:
@@ -69,6 +73,7 @@ class Caller:
         known.exact = reference.check(bound.loops, bound.arrays, bound.sizes, bound.kinds) or exact
         known.ranges = _ranges(arguments)
         if signature is not None:
+            known.convert = known.executable.conversions([arguments[name] for name in self.loops.inputs])
             self.prepared[signature] = known
         return known.executable.run(bound.arrays)
 
@@ -78,11 +83,11 @@ class Caller:
         for name, value in arguments.items():
             kind = type(value)
             if kind is np.ndarray:
-                parts.append((name, value.shape, value.dtype))
+                parts += (name, value.shape, value.strides, value.dtype)
             elif kind is int and name in self.sizing:
-                parts.append((name, value))
+                parts += (name, value)
             elif kind in (int, float, bool):
-                parts.append((name, kind))
+                parts += (name, kind)
             else:
                 return None
         return tuple(parts)
@@ -95,7 +100,7 @@ class Caller:
             return PlanTable((), 0, known.reason)
         made = known.executable
         rows = [
-            row(k.statements, k.parallel, k.why, made.sizes, bound.dtype.itemsize) for k in known.executable.kernels
+            row(k.nest.statements, k.nest.index, k.nest.why, made.sizes, bound.dtype.itemsize) for k in made.kernels
         ]
         memory = sum(math.prod(made.sizes.shapes[t]) for t in made.loops.written) * bound.dtype.itemsize
         return PlanTable(tuple(rows), memory)

@@ -3,53 +3,22 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from functools import cache
 from typing import Any
 
 import numpy as np
-from llvmlite import ir as llvm
-from numba import cfunc, types
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
-from numba.extending import intrinsic
 
-from ..emit import mathematics, tile
-from ..emit.expression import TYPES
+from ..emit.lower import Lowerer
 from . import cache as disk
 from .launch import launch, start_threads
 
-WORDS = types.CPointer(types.intp)
-SIGNATURE = types.void(WORDS, WORDS, WORDS, WORDS)
+Array = np.ndarray[Any, Any]
+
 POINTER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-
-_LLVM = {
-    "f4": (llvm.FloatType(), types.float32), "f8": (llvm.DoubleType(), types.float64),
-    **{f"{kind}{size}": (llvm.IntType(8 * size), getattr(types, f"{word}{8 * size}"))
-       for kind, word in (("i", "int"), ("u", "uint")) for size in (1, 2, 4, 8)},
-    "b1": (llvm.IntType(8), types.uint8),
-}  # fmt: skip
-
-
-def _pointer(name: str) -> Any:
-    element, numba_type = _LLVM[name]
-
-    @intrinsic
-    def pointer(typing_context: Any, address: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.inttoptr(args[0], element.as_pointer())
-
-        return types.CPointer(numba_type)(types.intp), codegen
-
-    return pointer
-
-
-@cache
-def _namespace() -> dict[str, Any]:
-    """The names that generated source may use."""
-    casts = {f"to_{name}": np.dtype(name).type for name in TYPES if name != "b1"}
-    pointers = {f"pointer_{name}": _pointer(name) for name in TYPES}
-    more = {"to_b1": bool, "inf": float("inf"), "launch": launch}
-    return {**casts, **pointers, **mathematics.NAMES, **tile.names(), **more}
 
 
 class Compiled:
@@ -76,14 +45,16 @@ def _codegen() -> Any:
     return context.codegen()
 
 
+@global_compiler_lock  # type: ignore[untyped-decorator]  # Numba is untyped
 def _compile(source: str) -> tuple[disk.ObjectCode, Any]:
-    names = dict(_namespace())
-    exec(compile(source, "<tensorswap kernel>", "exec"), names)  # the source is ours: no user's text is in it
-    function: Any = cfunc(SIGNATURE, **mathematics.OPTIONS)(names["kernel"])
-    library = function._library
-    assert function.address, "the address is asked for first: only then is there object code"
+    symbol = f"tensorswap_{disk.key(source)[:32]}"
+    library = _codegen().create_library(symbol)
+    library.enable_object_caching()
+    Lowerer(symbol, library, {"launch": launch}).lower(source)  # the source is ours: no user's text is in it
+    library.finalize()
+    assert library.get_pointer_to_function(symbol), "the address is asked for first: only then is there object code"
     _, _, (code, bitcode) = library.serialize_using_object_code()
-    return disk.ObjectCode(function._wrapper_name, code, bitcode), library
+    return disk.ObjectCode(symbol, code, bitcode), library
 
 
 @cache
@@ -92,10 +63,18 @@ def compiled(source: str) -> Compiled:
     return Compiled(source)
 
 
-RUNNER = """def kernel(table, size, step, context):
-    # runs size[0] kernels: each row of the table has an address, a count, threads, and where its context starts
-    for row in range(size[0]):
-        launch(table[4 * row], 0, table[4 * row + 1], size[1] + 8 * table[4 * row + 3], table[4 * row + 2])
+RUNNER = """def kernel(table, header, links, words):
+    # writes the addresses of arrays into the words, then runs the kernels of the table on them
+    rows, count, objects, offset, copy = header[0], header[1], pointer_i8(header[2]), header[3], pointer_i8(header[4])
+    for k in range(header[5]):
+        copy[k] = words[k]
+    for k in range(count):
+        address = objects[links[3 * k + 1]]
+        if offset >= 0:
+            address = pointer_i8(address + offset)[0]
+        copy[links[3 * k]] = address + links[3 * k + 2]
+    for row in range(rows):
+        launch(table[4 * row], 0, table[4 * row + 1], header[4] + 8 * table[4 * row + 3], table[4 * row + 2])
 """
 
 
@@ -105,7 +84,37 @@ def runner() -> Any:
     return POINTER(compiled(RUNNER).address)
 
 
-def run(table: np.ndarray[Any, Any], words: np.ndarray[Any, Any]) -> None:
-    """Runs the kernels of a table on their contexts, in one call."""
-    size = np.array([len(table), words.__array_interface__["data"][0]], np.int64)
-    runner()(table.__array_interface__["data"][0], size.__array_interface__["data"][0], None, None)
+@cache
+def data_offset() -> int:
+    """Where numpy keeps the address of an array's data within the array object; -1 if that is not to be found."""
+    samples: list[Array] = [np.empty(3), np.empty((2, 2), np.float32)[:, 1:], np.zeros(())]
+    for offset in (16, 24, 32):
+        found = [ctypes.c_size_t.from_address(id(a) + offset).value for a in samples]
+        if found == [a.ctypes.data for a in samples]:
+            return offset
+    return -1
+
+
+LOCK = threading.Lock()  # Numba's pool takes work from one thread at a time
+
+
+class Frame:
+    """What one call of the runner needs beside the arrays, made once: used under the lock."""
+
+    def __init__(self, table: Array, words: Array, links: Array, arrays: int) -> None:
+        self.keep = (table, words, links)
+        self.offset = data_offset()
+        self.space = (ctypes.c_int64 * (arrays + 6 + len(words)))()
+        start = ctypes.addressof(self.space)
+        header = (len(table), len(links), start, self.offset, start + 8 * (arrays + 6), len(words))
+        for k, number in enumerate(header):
+            self.space[arrays + k] = number
+        self.run = runner()
+        self.arguments = (table.ctypes.data, start + 8 * arrays, links.ctypes.data, words.ctypes.data)
+
+    def __call__(self, arrays: list[Array]) -> None:
+        """Runs the kernels of the table on the arrays."""
+        objects: Any = [id(a) for a in arrays] if self.offset >= 0 else [a.ctypes.data for a in arrays]
+        with LOCK:
+            self.space[: len(arrays)] = objects
+            self.run(*self.arguments)

@@ -14,16 +14,19 @@ from numpy.typing import NDArray
 
 from ..emit.expression import Expressions
 from ..emit.kernel import BEST, Kernel, KernelWriter
-from ..emit.layout import Layout, constant_indices
+from ..emit.layout import COPIES, Layout, constant_indices
 from ..interpret.grid import identity
 from ..interpret.reference import argument_offsets
-from ..language.sizes import Sizes, infer, resolve
+from ..language import ir
 from ..language.types import Types, infer_types
-from ..plan.plan import groups
+from ..plan.first import first_writes
+from ..plan.nest import Nest, Nester, lifetimes
 from ..plan.prepare import prepare
 from .arguments import Bound
+from .memory import ALIGN, Buffer, place
 
-PARALLEL_POINTS = 20_000  # fewer loop points than this are done before other threads have started
+PARALLEL = 10_000  # nanoseconds of work below which the other threads would come too late
+PARTS = "copies of "  # names the copies that the threads of a kernel have of a tensor
 
 Array = NDArray[Any]
 
@@ -32,81 +35,235 @@ class Executable:
     """The kernels of a program, and how to fill their context."""
 
     def __init__(self, bound: Bound, threads: int) -> None:
-        self.loops = prepare(bound.loops)
-        shapes = {name: array.shape for name, array in bound.arrays.items()}
-        given = {name: size for name, size in bound.sizes.index.items() if name in bound.loops.indices}
-        self.sizes: Sizes = resolve(self.loops, infer(self.loops, frozenset(given)), shapes, bound.sizes.statics, given)
-        self.types: Types = infer_types(self.loops, bound.kinds)
-        constant = constant_indices(self.loops)
-        self.expressions = Expressions(Layout(self.sizes, constant), self.types, bound.dtype)
-        offsets = argument_offsets(self.loops, self.sizes)
-        self.kernels: list[Kernel] = [
-            KernelWriter(self.loops, group, self.types, self.sizes, bound.dtype, constant, offsets).kernel()
-            for group in groups(self.loops)
-        ]
         self.threads = threads
-        self.inputs = [(name, bound.arrays[name].dtype) for name in self.loops.inputs]
-        first = {s.target.tensor: s.operator for s in reversed(self.loops.statements)}
-        self.starts = {name: identity(operator, self.expressions.stored(name)) for name, operator in first.items()}
-        self.beside = [name for name, operator in first.items() if operator.startswith("arg")]
+        self.loops, self.sizes = prepare(bound.loops, bound.sizes)
+        self.types: Types = infer_types(self.loops, bound.kinds)
+        self.default = bound.dtype
+        self.constant = constant_indices(self.loops)
+        layout = Layout(self.sizes, self.constant)
+        self.expressions = Expressions(layout, self.types, bound.dtype)
+        self.made: list[ir.Statement] = []
+        self.stores = first_writes(self.loops, self.sizes)
+        self.arguments = [s.target.tensor for s in self.loops.statements if s.operator.startswith("arg")]
+        kept = {*self.loops.outputs, *self.loops.inputs, *self.arguments}
+        nester = Nester(self.sizes, kept, lambda name: self.stored(name).itemsize, layout.weight)
+        self.offsets = argument_offsets(self.loops, self.sizes)
+        nests = nester.kernels(self.loops.body)
+        self.filled = self.first_values(nests)
+        self.kernels: list[Kernel] = []
+        self.producer: dict[int, int] = {}  # the kernel that made the copies which another one adds up
+        for nest in nests:
+            position = len(self.kernels)
+            self.kernels.append(self.kernel(nest))
+            for name in nest.private:
+                self.producer[len(self.kernels)] = position
+                self.kernels.append(self.joining(nest, name))
+        self.inputs = [(name, self.stored(name)) for name in self.loops.inputs]
+
+    def stored(self, name: str) -> np.dtype[Any]:
+        return self.expressions.stored(name)
+
+    def kernel(self, nest: Nest) -> Kernel:
+        return KernelWriter(
+            self.loops, nest, self.types, self.sizes, self.default, self.constant, self.offsets, self.stores
+        ).kernel()
+
+    def joining(self, nest: Nest, name: str) -> Kernel:
+        """The kernel that adds up the copies of a tensor, in the order of the threads."""
+        writers = [s for s in self.loops.statements if s.target.tensor == name]
+        indices = tuple(ir.Index(f"axis {k} of {name}") for k in range(len(self.sizes.shapes[name])))
+        for k, index in enumerate(indices):
+            self.sizes.index[index.name] = self.sizes.shapes[name][k]
+        self.constant |= {index.name for index in indices[1:]}
+        self.sizes.index[COPIES] = self.threads
+        self.sizes.shapes[PARTS + name] = (self.threads, *self.sizes.shapes[name])
+        self.types.tensors[PARTS + name] = self.types.tensors[name]
+        value = ir.Access(PARTS + name, (ir.Index(COPIES), *indices))
+        statement = ir.Statement(ir.Access(name, indices), ir.reduction(writers[0].operator), value)
+        self.made.append(statement)  # kept alive: `stores` knows it by its id
+        if self.begins(nest, name):
+            self.stores.add(id(statement))
+        outermost = indices[0].name if indices else None
+        return self.kernel(Nest(outermost, (statement,), f"adds up the copies of {name}"))
+
+    def begins(self, nest: Nest, name: str) -> bool:
+        """Whether nothing before the nest writes the tensor."""
+        first = next(s for s in self.loops.statements if s.target.tensor == name)
+        return name not in self.loops.updated and any(s is first for s in nest.statements)
+
+    def first_values(self, nests: list[Nest]) -> dict[str, float | int]:
+        """Tensors that must hold their first value before the kernels start."""
+        begun = {name for nest in nests for name in nest.private if self.begins(nest, name)}
+        result: dict[str, float | int] = {}
+        for name in self.loops.written:
+            first = next(s for s in self.loops.statements if s.target.tensor == name)
+            if id(first) not in self.stores and name not in begun and name not in self.loops.updated:
+                result[name] = identity(first.operator, self.stored(name))
+        return result
+
+    def alone(self, position: int) -> bool:
+        """Whether one thread made the only copy of a tensor, in the tensor's own place: there is nothing to add up."""
+        producer = self.kernels[self.producer[position]]
+        name = self.kernels[position].nest.statements[0].target.tensor
+        return self.parts(producer) == 1 and self.begins(producer.nest, name)
 
     @cached_property
     def table(self) -> Array:
         """A row for each kernel: its address, how many parts, on how many threads, and where its context starts."""
-        from .compile import compiled  # Numba is imported when something is first compiled
+        from .compile import compiled  # as above
 
-        table = np.zeros((len(self.kernels), 4), np.int64)
+        rows = []
         start, told = 0, time.monotonic()
-        for row, kernel in enumerate(self.kernels):
+        for position, kernel in enumerate(self.kernels):
             if time.monotonic() - told > 1:
                 told = time.monotonic()
-                print(f"compiling kernel {row + 1} of {len(self.kernels)}", file=sys.stderr, flush=True)
-            count = self.sizes.index[kernel.parallel] if kernel.parallel else 1
-            table[row] = (compiled(kernel.source).address, count, self.threads_for(kernel), start)
-            start += len(kernel.words)
-        return table
+                print(f"compiling kernel {position + 1} of {len(self.kernels)}", file=sys.stderr, flush=True)
+            parts = self.parts(kernel)
+            if position not in self.producer or not self.alone(position):
+                rows.append((compiled(kernel.source).address, parts, parts, start))
+            start += len(kernel.words) + 2
+        return np.array(rows, np.int64).reshape(-1, 4)
+
+    def parts(self, kernel: Kernel) -> int:
+        """How many threads run a kernel."""
+        nest = kernel.nest
+        if nest.index is None or self.sizes.index[nest.index] < 2:
+            return 1
+        work = sum(self.nanoseconds(s) for s in nest.statements)
+        return self.threads if work >= PARALLEL else 1
+
+    def nanoseconds(self, statement: ir.Statement) -> float:
+        """A rough guess of the time that a statement takes on one thread."""
+        points = math.prod(self.sizes.index[i] for i in statement.indices)
+        calls = sum(isinstance(n, ir.Call) for n in ir.walk(statement.value))
+        return points * (0.3 + 2 * calls)
 
     @cached_property
-    def context(self) -> tuple[list[int], list[tuple[int, str]]]:
-        """The words that all kernels get, in order; and the places of those that are the address of a tensor."""
+    def buffers(self) -> tuple[dict[str, int], int]:
+        """Where each tensor that is no input or output lies in the memory of a run, and how large that is."""
+        spans: dict[str, tuple[int, int]] = {}
+        buffers = []
+        inputs, outputs = set(self.loops.inputs), set(self.loops.outputs)
+        for position, kernel in enumerate(self.kernels):
+            parts = self.parts(kernel)
+            buffers.append(Buffer(f"scratch {position}", self.scratch(kernel)[1] * parts, position, position))
+            for word in kernel.words:
+                if word.kind == "private" and (parts > 1 or not self.begins(kernel.nest, str(word.item))):
+                    size = parts * math.prod(self.sizes.shapes[str(word.item)]) * self.stored(str(word.item)).itemsize
+                    last = position + len(kernel.nest.private)
+                    buffers.append(Buffer(PARTS + str(word.item), size, position, last))
+                elif word.kind in ("address", "private") and not str(word.item).startswith((PARTS, BEST)):
+                    name = str(word.item)
+                    if name not in inputs and name not in outputs:
+                        first = 0 if name in self.filled else spans.get(name, (position, 0))[0]
+                        spans[name] = (first, position)
+        for name, (first, last) in spans.items():
+            size = math.prod(self.sizes.shapes[name]) * self.stored(name).itemsize
+            buffers.append(Buffer(name, size, first, last))
+        return place(buffers)
+
+    def scratch(self, kernel: Kernel) -> tuple[dict[str, int], int]:
+        """Where each tensor that a part has to itself lies in the memory of the part, and how large that is."""
+        spans = lifetimes(kernel.nest.items)
+        whole = (0, len(kernel.nest.statements))
+        return place([Buffer(name, size, *spans.get(name, whole)) for name, size in kernel.scratch.items()])
+
+    def conversions(self, arrays: list[Any]) -> list[int]:
+        """The positions of inputs that kernels cannot read as they are."""
+        return [
+            k
+            for k, (array, (_, dtype)) in enumerate(zip(arrays, self.inputs, strict=True))
+            if type(array) is not np.ndarray or array.dtype != dtype or not array.flags.c_contiguous
+        ]
+
+    @cached_property
+    def context(self) -> Context:
+        return Context(self)
+
+    def run(self, inputs: Mapping[str, Any], convert: list[int] | None = None) -> dict[str, Array]:
+        """The outputs, for inputs of the types and shapes that the kernels were made for.
+
+        `convert` are the positions of inputs that are not plain contiguous arrays of the right type; None: find out.
+        """
+        arrays = [inputs[name] for name, _ in self.inputs]
+        for k in self.conversions(arrays) if convert is None else convert:
+            arrays[k] = np.array(arrays[k], self.inputs[k][1], order="C")
+        context = self.context
+        for old, shape, dtype, start in context.results:
+            if old is not None:  # an update: the caller's array stays as it is
+                arrays.append(np.array(arrays[old], dtype, order="C"))
+            elif start is None:
+                arrays.append(np.empty(shape, dtype))
+            else:
+                arrays.append(np.full(shape, start, dtype) if start else np.zeros(shape, dtype))
+        memory = context.memory()
+        arrays.append(memory)
+        context.frame(arrays)
+        context.spare.append(memory)
+        return {name: arrays[k] for name, k in context.outputs}
+
+
+class Context:
+    """The words that kernels get: which of them hold the address of which array."""
+
+    def __init__(self, made: Executable) -> None:
+        names = [name for name, _ in made.inputs]
+        self.results: list[tuple[int | None, tuple[int, ...], np.dtype[Any], float | int | None]] = []
+        slots = {name: k for k, name in enumerate(names)}
+        beside = [(BEST + name, made.expressions.best(made.loops, name)) for name in dict.fromkeys(made.arguments)]
+        for name in made.loops.written:
+            if name in made.loops.outputs or name in made.loops.updated:
+                old = names.index(name) if name in names else None
+                start = made.filled.get(name)
+                self.results.append((old, made.sizes.shapes[name], made.stored(name), start))
+                slots[name] = len(names) + len(self.results) - 1
+        for name, dtype in beside:
+            shape = made.sizes.shapes[name.removeprefix(BEST)]
+            self.results.append((None, shape, dtype, 0))
+            slots[name] = len(names) + len(self.results) - 1
+        self.outputs = [(name, slots[name]) for name in made.loops.outputs]
+        places, self.size = made.buffers
+        self.fills = [
+            (places[name], made.sizes.shapes[name], made.stored(name), start)
+            for name, start in made.filled.items()
+            if name in places
+        ]
         words: list[int] = []
-        addresses: list[tuple[int, str]] = []
-        for word in (word for kernel in self.kernels for word in kernel.words):
-            if isinstance(word.item, str):
-                addresses.append((len(words), word.item))
-            words.append(word.item if isinstance(word.item, int) else 0)
-        return words, addresses
+        links: list[tuple[int, int, int]] = []  # the word, the array, and bytes from its start
+        memory = len(names) + len(self.results)
+        for position, kernel in enumerate(made.kernels):
+            scratch = places[f"scratch {position}"]
+            own, each = made.scratch(kernel)
+            words += [made.parts(kernel), each]
+            for word in kernel.words:
+                if word.kind == "size":
+                    words.append(int(word.item))
+                    continue
+                if word.kind == "copies":
+                    words.append(made.parts(made.kernels[made.producer[position]]))
+                    continue
+                name = str(word.item)
+                if word.kind == "local":
+                    links.append((len(words), memory, scratch + own[name]))
+                elif word.kind == "private" and PARTS + name in places:
+                    links.append((len(words), memory, places[PARTS + name]))
+                elif name in slots:
+                    links.append((len(words), slots[name], 0))
+                else:  # the copies that a kernel adds up may be none
+                    links.append((len(words), memory, places.get(name, 0)))
+                words.append(0)
+        from .compile import Frame  # Numba is imported when something is first compiled
 
-    def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
-        """The outputs, for inputs of the types and shapes that the kernels were made for."""
-        from .compile import run
+        self.frame = Frame(made.table, np.array(words, np.int64), np.array(links, np.int64).reshape(-1, 3), memory + 1)
+        self.spare: list[Array] = []  # memory of earlier runs: a list's pop and append are safe between threads
 
-        arrays: dict[str, Array] = {}
-        for name, dtype in self.inputs:
-            array = np.asarray(inputs[name], dtype)
-            arrays[name] = array if array.flags.c_contiguous else np.ascontiguousarray(array)
-        for name in self.loops.written:
-            arrays[name] = self.allocate(name, arrays.get(name))
-        for name in self.beside:
-            arrays[BEST + name] = np.zeros(self.sizes.shapes[name], self.expressions.best(self.loops, name))
-        words, addresses = self.context
-        filled = np.array(words, np.int64)
-        pointers = {name: array.__array_interface__["data"][0] for name, array in arrays.items()}
-        for place, name in addresses:
-            filled[place] = pointers[name]
-        run(self.table, filled)
-        return {name: arrays[name] for name in self.loops.outputs}
-
-    def allocate(self, name: str, old: Array | None) -> Array:
-        """The array that a program writes: a copy of the caller's for an update, else filled with the identity."""
-        dtype, shape = self.expressions.stored(name), self.sizes.shapes[name]
-        if old is not None:
-            return np.array(old, dtype, order="C")
-        start = self.starts[name]
-        return np.full(shape, start, dtype) if start else np.zeros(shape, dtype)
-
-    def threads_for(self, kernel: Kernel) -> int:
-        if kernel.parallel is None or self.sizes.index[kernel.parallel] < 2:
-            return 1
-        points = sum(math.prod(self.sizes.index[i] for i in s.indices) for s in kernel.statements)
-        return self.threads if points >= PARALLEL_POINTS else 1
+    def memory(self) -> Array:
+        """Memory for what is neither input nor output, with first values where they are needed."""
+        try:
+            memory = self.spare.pop()
+        except IndexError:
+            memory = np.empty(self.size + ALIGN, np.uint8)
+        for start, shape, dtype, value in self.fills:
+            size = math.prod(shape) * dtype.itemsize
+            memory[start : start + size].view(dtype)[...] = value
+        return memory

@@ -2,59 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from llvmlite import ir as llvm
-from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 from numba.np.ufunc.parallel import _launch_threads
 
 BYTE, WORD = llvm.IntType(8).as_pointer(), llvm.IntType(64)
 
 
-@intrinsic
-def launch(typing_context: Any, kernel: Any, first: Any, count: Any, data: Any, threads: Any) -> Any:
-    """Runs kernel(start, size, step, context) over range(first, first + count), in parts if threads > 1."""
-    signature = types.void(types.intp, types.intp, types.intp, types.intp, types.intp)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kernel, first, count, data, threads = args
-        start, size, step = (cgutils.alloca_once(builder, t) for t in (BYTE, WORD, WORD))
-        builder.store(builder.inttoptr(first, BYTE), start)  # advanced by `step` bytes an element: the first index
-        builder.store(count, size)
-        builder.store(llvm.Constant(WORD, 1), step)
-        pool_type = llvm.FunctionType(
-            llvm.VoidType(),
-            [BYTE, BYTE.as_pointer(), WORD.as_pointer(), WORD.as_pointer(), BYTE, WORD, WORD, llvm.IntType(32)],
-        )
-        pool = cgutils.get_or_insert_function(builder.module, pool_type, "numba_parallel_for")
-        kernel_type = llvm.FunctionType(
-            llvm.VoidType(), [BYTE.as_pointer(), WORD.as_pointer(), WORD.as_pointer(), BYTE]
-        )
-        several = builder.icmp_signed(">", threads, llvm.Constant(WORD, 1))
-        with builder.if_else(several) as (parallel, serial):
-            with parallel:
-                builder.call(
-                    pool,
-                    [
-                        builder.inttoptr(kernel, BYTE),
-                        start,
-                        size,
-                        step,
-                        builder.inttoptr(data, BYTE),
-                        llvm.Constant(WORD, 0),
-                        llvm.Constant(WORD, 1),
-                        builder.trunc(threads, llvm.IntType(32)),
-                    ],
-                )
-            with serial:
-                function = builder.inttoptr(kernel, kernel_type.as_pointer())
-                builder.call(function, [start, size, step, builder.inttoptr(data, BYTE)])
-        return context.get_dummy_value()
-
-    return signature, codegen
+def launch(builder: Any, args: Sequence[Any]) -> None:
+    """Writes launch(kernel, first, count, context, threads): runs kernel(start, size, step, context) over
+    range(first, first + count), in parts if threads > 1."""
+    kernel, first, count, data, threads = args
+    start, size, step = (cgutils.alloca_once(builder, t) for t in (BYTE, WORD, WORD))
+    builder.store(builder.inttoptr(first, BYTE), start)  # advanced by `step` bytes an element: the first index
+    builder.store(count, size)
+    builder.store(llvm.Constant(WORD, 1), step)
+    pool_type = llvm.FunctionType(
+        llvm.VoidType(),
+        [BYTE, BYTE.as_pointer(), WORD.as_pointer(), WORD.as_pointer(), BYTE, WORD, WORD, llvm.IntType(32)],
+    )
+    pool = cgutils.get_or_insert_function(builder.module, pool_type, "numba_parallel_for")
+    kernel_type = llvm.FunctionType(llvm.VoidType(), [BYTE.as_pointer(), WORD.as_pointer(), WORD.as_pointer(), BYTE])
+    several = builder.icmp_signed(">", threads, llvm.Constant(WORD, 1))
+    with builder.if_else(several) as (parallel, serial):
+        with parallel:
+            builder.call(
+                pool,
+                [
+                    builder.inttoptr(kernel, BYTE),
+                    start,
+                    size,
+                    step,
+                    builder.inttoptr(data, BYTE),
+                    llvm.Constant(WORD, 0),
+                    llvm.Constant(WORD, 1),
+                    builder.trunc(threads, llvm.IntType(32)),
+                ],
+            )
+        with serial:
+            function = builder.inttoptr(kernel, kernel_type.as_pointer())
+            builder.call(function, [start, size, step, builder.inttoptr(data, BYTE)])
 
 
 @cache

@@ -1,0 +1,160 @@
+"""tensorswap against numpy, einsum, opt_einsum, jax and torch: forward and backward, checked before they are timed.
+
+Run it with `make bench`. Results go to benchmarks/results: results.json, table.md, relative.png, relative.svg.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+
+import workloads
+from harness import machine, plot, report, settings
+from harness.measure import Conditions, Team, measure
+from harness.peers import OURS, PEERS, REFERENCE
+from harness.process import Refused
+from harness.result import RowResult, Run
+from harness.workload import Row
+
+FOLDER = Path(__file__).resolve().parent
+INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
+
+
+def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--only", nargs="+", metavar="NAME", help="these rows; patterns such as 'attention*' go too")
+    add("--peers", nargs="+", choices=list(PEERS), metavar="PEER", help=f"of {', '.join(PEERS)}")
+    add("--rounds", type=int, metavar="N", help="how often each peer has its turn in a row (default: 7)")
+    add("--quick", action="store_true", help="small sizes and one round: shows that everything runs")
+    add("--output", type=Path, metavar="DIR", help="where the results go (default: benchmarks/results)")
+    add("--threads", type=int, default=settings.cores(), metavar="N", help="for every peer (default: all cores)")
+    add("--memory", action=argparse.BooleanOptionalAction, help="measure peak memory (default: unless --quick)")
+    add("--limit", type=float, default=300.0, metavar="SECONDS", help="for a first call or a turn (default: 300)")
+    add("--cache", type=Path, metavar="DIR", help="keep compiled code there; by default every run starts without any")
+    add("--list", action="store_true", help="show the names of all rows, and end")
+    options = parser.parse_args(arguments)
+    options.rounds = options.rounds or (1 if options.quick else 7)
+    options.memory = not options.quick if options.memory is None else options.memory
+    options.output = options.output or FOLDER / "results" / ("quick" if options.quick else "")
+    options.rows = rows_of(options, parser)
+    return options
+
+
+def rows_of(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list[Row]:
+    rows = workloads.rows(options.quick)
+    patterns = options.only or ["*"]
+    unknown = [pattern for pattern in patterns if not any(fnmatchcase(row.name, pattern) for row in rows)]
+    if unknown:
+        parser.error(f"no row is called {', '.join(unknown)}; there are {', '.join(row.name for row in rows)}")
+    return [row for row in rows if any(fnmatchcase(row.name, pattern) for pattern in patterns)]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = options_of(arguments)
+    if options.list:
+        print("\n".join(f"{row.name:28}{row.title}" for row in options.rows))
+        return 0
+    run = Run(
+        machine=machine.describe(options.threads),
+        settings={
+            "rounds": options.rounds,
+            "quick": options.quick,
+            "memory": options.memory,
+            "cold": options.cache is None,
+        },
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    try:
+        with conditions(options) as how:
+            measure_all(options.rows, run, how, options)
+    except KeyboardInterrupt:
+        say("ended early; writing what was measured")
+    write(run, options.output)
+    if not run.finished:
+        return INTERRUPTED
+    return int(any(row.peers[OURS].status in ("wrong", "failed") for row in run.rows if OURS in row.peers))
+
+
+@contextlib.contextmanager
+def conditions(options: argparse.Namespace) -> Iterator[Conditions]:
+    with tempfile.TemporaryDirectory(prefix="tensorswap-bench-", ignore_cleanup_errors=True) as empty:
+        yield Conditions(
+            threads=options.threads,
+            rounds=options.rounds,
+            turn_seconds=0.01 if options.quick else 0.15,
+            limit_seconds=options.limit,
+            memory=options.memory,
+            caches=(options.cache or Path(empty)).resolve(),
+        )
+
+
+def measure_all(rows: list[Row], run: Run, how: Conditions, options: argparse.Namespace) -> None:
+    chosen = options.peers or [name for name, peer in PEERS.items() if peer.default]
+    team = Team([PEERS[name] for name in chosen], how)
+    try:
+        introduce(team, run, options.limit)
+        say("limits of the machine")
+        run.roofline.update(team.worker(REFERENCE).ask("limits", options.quick, limit=options.limit))
+        for number, row in enumerate(rows, 1):
+            place = f"[{number:2}/{len(rows)}] {row.name}"
+            start = time.monotonic()
+            result = RowResult(row.name, row.title, row.dtype, dict(row.sizes), row.workload.flops(row.sizes))
+            run.rows.append(result)
+            measure(row, result, team, how, run.roofline, partial(say, place=f"{place}: "))
+            say(f"{place}: {summary(result)} ({time.monotonic() - start:.0f} s)")
+            report.write(run, options.output)
+        run.finished = True
+    finally:
+        team.close()
+
+
+def introduce(team: Team, run: Run, limit: float) -> None:
+    """Starts every worker, and notes the versions, or why a peer is absent.
+
+    A first small product lets each library set itself up, which it would otherwise do in the first row.
+    """
+    for name in team.peers:
+        known = run.peers[name] = {"label": PEERS[name].label, "versions": {}, "absent": "", "start_seconds": None}
+        try:
+            worker = team.worker(name)
+            known["versions"] = worker.versions
+            first = worker.ask("prepare", workloads.SMALLEST.key, limit=limit)["first_call_seconds"]
+            known["start_seconds"] = worker.import_seconds + first
+        except Refused as refusal:
+            known["absent"] = refusal.reason if refusal.status == "absent" else ""
+            say(f"{PEERS[name].label}, {refusal.status}: {report.one_line(refusal.reason)}")
+
+
+def summary(result: RowResult) -> str:
+    parts = []
+    for name, found in result.peers.items():
+        if found.seconds is not None:
+            parts.append(f"{name} {found.seconds * 1e3:.3g} ms")
+        elif found.status in ("wrong", "failed"):
+            parts.append(f"{name} {found.status.upper()}: {report.one_line(found.reason)}")
+    return ", ".join(parts)
+
+
+def write(run: Run, folder: Path) -> None:
+    report.write(run, folder)
+    trouble = plot.write(run, folder)
+    say(f"no plot: {trouble}" if trouble else f"results are in {folder}")
+
+
+def say(line: str, place: str = "") -> None:
+    print(f"{place}{line}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the workers as Ctrl-C does
+    sys.exit(main())

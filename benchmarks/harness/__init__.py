@@ -1,0 +1,1 @@
+"""The machinery of the benchmarks: worker processes, checks, rounds, memory, roofline, and the report."""

@@ -1,0 +1,1 @@
+"""One file for each library: how it takes a workload, runs it, and gives its results as numpy arrays."""

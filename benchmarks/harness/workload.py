@@ -1,0 +1,91 @@
+"""What a benchmark is made of: one computation, written once for every library, with its sizes and its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Sizes = Mapping[str, int]
+Arrays = dict[str, Any]  # inputs by name: arrays, and plain numbers that every library takes as constants
+Results = dict[str, Array]  # the output by its name, and each gradient as `W.grad`
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One computation, forward and backward.
+
+    Without `wrt` it is forward only. If `output` is "loss", the gradient is that of a scalar. Otherwise the array
+    `<output>.grad` is among the inputs, and the backward pass starts from it. With `update`, the step that is timed
+    ends with the new parameters instead of the gradients.
+
+    A library comes into its function as the first argument, so that a worker imports its own and no other.
+    """
+
+    name: str
+    title: str
+    text: str
+    sizes: Sizes
+    quick: Sizes
+    make_arrays: Callable[[Sizes, np.dtype[Any], np.random.Generator], Arrays]
+    numpy_twin: Callable[..., Results]  # inputs by name, and `seed` if there is one: value and gradients
+    jax_value: Callable[..., Any]  # jax, inputs by name: the value
+    torch_value: Callable[..., Any]  # torch, inputs by name: the value
+    flops: Callable[[Sizes], float]  # of the best known order; a function such as exp counts one
+    terms: Callable[[Sizes], int]  # of the longest sum that a result goes through
+    output: str = "loss"
+    wrt: tuple[str, ...] = ()
+    update: str = ""  # statements that replace each parameter in `wrt`
+    rate: float = 0.0  # of the update: W - rate * W.grad
+    einsum: str = ""  # for a single contraction of the arrays in `operands`
+    operands: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ("float32",)
+
+    @property
+    def seed(self) -> str:
+        """The input from which the backward pass starts; empty for a scalar loss and for forward only."""
+        return f"{self.output}.grad" if self.wrt and self.output != "loss" else ""
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The names of what one timed call gives."""
+        return (self.output, *(name if self.update else f"{name}.grad" for name in self.wrt))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: a workload at one type and one set of sizes."""
+
+    workload: Workload
+    dtype: str
+    quick: bool
+
+    @property
+    def name(self) -> str:
+        return self.workload.name if self.dtype == "float32" else f"{self.workload.name}_{self.dtype}"
+
+    @property
+    def title(self) -> str:
+        return self.workload.title if self.dtype == "float32" else f"{self.workload.title}, {self.dtype}"
+
+    @property
+    def sizes(self) -> Sizes:
+        return self.workload.quick if self.quick else self.workload.sizes
+
+    def arrays(self) -> Arrays:
+        """The same inputs in every process."""
+        generator = np.random.default_rng(20240607)
+        return self.workload.make_arrays(self.sizes, np.dtype(self.dtype), generator)
+
+    @property
+    def key(self) -> tuple[str, str, bool]:
+        """What tells a worker which row is meant."""
+        return (self.workload.name, self.dtype, self.quick)
+
+
+def normal(generator: np.random.Generator, dtype: np.dtype[Any], *shape: int, scale: float = 1.0) -> Array:
+    return (scale * generator.standard_normal(shape)).astype(dtype)

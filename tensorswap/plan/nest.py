@@ -1,0 +1,305 @@
+"""Nests: a program's items -> loops over strips of one index each, outermost in parallel.
+
+Items share a nest over an index if every tensor that one of them writes is touched, at one value of the index, only in
+the part that belongs to that value: the index stands bare on one and the same axis of all its accesses. A statement
+that sums over the index instead may join too: each thread then has a copy of its target, and the copies are added up
+in a fixed order when all have finished. What lives and dies within a nest is never stored beyond one strip.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..language import ir
+from ..language.sizes import Sizes
+from .transposed import TRANSPOSED
+
+CACHE = 256 * 1024  # bytes that the values of one strip may take: they stay in the cache of one core
+PRIVATE = 1024 * 1024  # bytes of a target that every thread may have a copy of
+STRIP = 256  # values of an index that run through all items of a nest before the next ones do, at most
+GRAIN = 8  # strips are multiples of this, which register tiles like
+PLENTY = 8  # an index of so many values feeds every thread
+
+
+@dataclass(frozen=True)
+class Nest:
+    """Items that run one after the other for each strip of an index; a strip of 0 is each thread's whole share.
+
+    Strips have `strip` values or more, but less than twice as many, in multiples of `grain` save for the last one.
+    """
+
+    index: str | None
+    items: tuple[Nest | ir.Item, ...]
+    why: str
+    strip: int = 0
+    grain: int = 1
+    private: tuple[str, ...] = ()  # targets of which each thread has a copy
+    local: tuple[str, ...] = ()  # tensors of which only the strip at hand is kept
+    axes: dict[str, int] = field(default_factory=dict)  # the axis of each local tensor that the index runs over
+
+    @property
+    def most(self) -> int:
+        """The most values that a strip can have."""
+        return 1 if self.strip == 1 else 2 * self.strip + self.grain - 1
+
+    @property
+    def statements(self) -> list[ir.Statement]:
+        return [s for item in self.items for s in statements_of(item)]
+
+
+def statements_of(item: Nest | ir.Item) -> list[ir.Statement]:
+    if isinstance(item, Nest):
+        return item.statements
+    if isinstance(item, ir.Block):
+        return [s for inner in item.body for s in statements_of(inner)]
+    assert isinstance(item, ir.Statement)
+    return [item]
+
+
+def block_indices(item: ir.Item) -> set[str]:
+    if not isinstance(item, ir.Block):
+        return set()
+    return {item.index}.union(*(block_indices(inner) for inner in item.body))
+
+
+@dataclass
+class _Touched:
+    """What an item reads and writes."""
+
+    item: ir.Item
+    statements: list[ir.Statement]
+    reads: frozenset[str]
+    writes: frozenset[str]
+
+    def conflicts(self, other: _Touched) -> bool:
+        return bool(self.writes & (other.reads | other.writes) or self.reads & other.writes)
+
+
+@dataclass
+class _Candidate:
+    """An index that a nest could run over: where it stands on the tensors that the nest writes."""
+
+    index: str
+    axes: dict[str, frozenset[int]] = field(default_factory=dict)
+    private: frozenset[str] = frozenset()
+    seen: dict[str, frozenset[int]] = field(default_factory=dict)  # axes common to all accesses of every tensor
+    read: frozenset[str] = frozenset()
+
+
+class Nester:
+    """Makes nests for one program and its sizes. `weight` is the size of an index, or infinite if it may vary."""
+
+    def __init__(
+        self, sizes: Sizes, outputs: Iterable[str], width: Callable[[str], int], weight: Callable[[str], float]
+    ) -> None:
+        self.sizes = sizes
+        self.outputs = frozenset(outputs)
+        self.width = width
+        self.weight = weight
+
+    def kernels(self, items: Sequence[ir.Item]) -> list[Nest]:
+        """The outermost nests: each is one kernel."""
+        return self.nests(items, frozenset(), self.outputs, parallel=True)
+
+    def nests(
+        self, items: Sequence[ir.Item], around: frozenset[str], needed: frozenset[str], parallel: bool,
+        cut: dict[str, int] | None = None,
+    ) -> list[Nest]:  # fmt: skip
+        touched = [_touched(item) for item in items]
+        groups = self.grouped(touched, around, parallel)
+        result = []
+        for position, (group, candidates) in enumerate(groups):
+            elsewhere = {name for k, (other, _) in enumerate(groups) if k != position for t in other
+                         for name in t.reads | t.writes}  # fmt: skip
+            result.append(self.nest(group, candidates, needed | elsewhere, around, parallel, cut or {}))
+        return result
+
+    def grouped(
+        self, touched: list[_Touched], around: frozenset[str], parallel: bool
+    ) -> list[tuple[list[_Touched], list[_Candidate]]]:
+        """Items in groups that can share a nest; an item may overtake others that it does not depend on."""
+        result = []
+        while touched:
+            first, *rest = touched
+            group: list[_Touched] = [first]
+            skipped: list[_Touched] = []
+            candidates = self.joined([_Candidate(i) for i in _indices(first) if i not in around], first, parallel)
+            if _is_copy(first):  # a copy of an input comes before everything that it serves
+                result.append((group, candidates))
+                touched = rest
+                continue
+            for item in rest:
+                after = [] if any(item.conflicts(other) for other in skipped) else candidates
+                after = self.joined(after, item, parallel)
+                if after and self.best(after) >= min(self.best(candidates), PLENTY):
+                    group.append(item)
+                    candidates = after
+                else:
+                    skipped.append(item)
+            result.append((group, candidates))
+            touched = skipped
+        return result
+
+    def best(self, candidates: list[_Candidate]) -> float:
+        return max((self.weight(c.index) for c in candidates), default=0)
+
+    def joined(self, candidates: list[_Candidate], item: _Touched, parallel: bool) -> list[_Candidate]:
+        """The candidates that still hold when the item joins."""
+        found = (self.join(candidate, item, parallel) for candidate in candidates)
+        return [candidate for candidate in found if candidate is not None]
+
+    def join(self, candidate: _Candidate, item: _Touched, parallel: bool) -> _Candidate | None:
+        index = candidate.index
+        if index in block_indices(item.item):
+            return None
+        seen, private, written = dict(candidate.seen), set(candidate.private), set(candidate.axes)
+        for statement in item.statements:
+            if index not in statement.indices:
+                return None
+            for access in (statement.target, *statement.reads):
+                here = frozenset(k for k, e in enumerate(access.indices) if ir.bare(e) == index)
+                seen[access.tensor] = seen.get(access.tensor, here) & here
+            name = statement.target.tensor
+            written.add(name)
+            if not any(ir.bare(e) == index for e in statement.target.indices):
+                if not self.may_be_private(statement, parallel):
+                    return None
+                private.add(name)
+        read = candidate.read | item.reads
+        if private & read:
+            return None
+        if any(not seen[name] for name in written - private):
+            return None
+        axes = {name: seen[name] for name in written}
+        return _Candidate(index, axes, frozenset(private), seen, read)
+
+    def may_be_private(self, statement: ir.Statement, parallel: bool) -> bool:
+        if statement.operator in ("=", "argmax=", "argmin="):
+            return False
+        if not parallel:
+            return True  # one thread: it adds to the target itself
+        size = math.prod(self.sizes.shapes[statement.target.tensor])
+        points = math.prod(self.sizes.index[i] for i in statement.indices)
+        return size * self.width(statement.target.tensor) <= PRIVATE and points >= PLENTY * size
+
+    def nest(
+        self, group: list[_Touched], candidates: list[_Candidate], needed: frozenset[str] | set[str],
+        around: frozenset[str], parallel: bool, cut: dict[str, int],
+    ) -> Nest:  # fmt: skip
+        items = tuple(t.item for t in group)
+        statements = [s for t in group for s in t.statements]
+        if not candidates:
+            return Nest(None, items, "serial: every step may meet the same elements")
+        chosen = max(candidates, key=lambda c: self.preference(c, statements))
+        index = chosen.index
+        local = tuple(
+            name
+            for name in dict.fromkeys(s.target.tensor for s in statements)
+            if name not in needed and name not in chosen.private and chosen.axes[name]
+        )
+        axes = {name: min(chosen.axes[name]) for name in local}
+        why = f"each {index} writes elements of its own"
+        if chosen.private and parallel:
+            apart = ", ".join(sorted(chosen.private))
+            own = any(name not in chosen.private for name in chosen.axes)
+            why = f"{why + '; ' if own else ''}each thread adds up {apart} apart, and the copies are added in order"
+        grain = GRAIN if self.sizes.index[index] >= GRAIN else 1
+        found = Nest(index, items, why, 0, grain, tuple(sorted(chosen.private)) if parallel else (), local, axes)
+        if not local:
+            return found
+        size = self.sizes.index[index]
+        sizes = {name: self.bytes_at_one(name, {axes[name], cut.get(name, axes[name])}) for name in local}
+        unit = most_alive(items, sizes)
+        if unit > CACHE // 2 and size > 0:
+            inner = self.nests(items, around | {index}, frozenset(needed), parallel=False, cut=axes)
+            if any(nest.index is not None and nest.local for nest in inner):
+                return replace(found, strip=1, grain=1, items=tuple(_unwrapped(inner)))
+        strip = max(min(STRIP, CACHE // 2 // max(unit, 1)), 1)
+        if strip < GRAIN <= size and unit * GRAIN <= 2 * CACHE:
+            strip = GRAIN
+        if strip < GRAIN:
+            grain = 1
+        return replace(found, strip=strip // grain * grain, grain=grain)
+
+    def bytes_at_one(self, name: str, cut: set[int]) -> int:
+        shape = self.sizes.shapes[name]
+        return math.prod(n for k, n in enumerate(shape) if k not in cut) * self.width(name)
+
+    def preference(self, candidate: _Candidate, statements: list[ir.Statement]) -> tuple[float, ...]:
+        """An index that feeds all threads, needs no copies, and stands far out in memory."""
+        index = candidate.index
+        size = self.sizes.index[index]
+        places = [k for s in statements for k, e in enumerate(s.target.indices) if ir.bare(e) == index]
+        last = sum(ir.bare(s.target.indices[-1]) == index for s in statements if s.target.indices)
+        return (
+            float(size > 1) + float(min(self.weight(index), PLENTY) >= PLENTY or size >= PLENTY // 2),
+            -len(candidate.private),
+            -last,
+            -sum(places),
+        )
+
+
+def lifetimes(items: Sequence[Nest | ir.Item]) -> dict[str, tuple[int, int]]:
+    """The first and the last statement that touches each tensor, by number. What outlives one round of a loop lives
+    through all of it."""
+    spans: dict[str, tuple[int, int]] = {}
+    count = 0
+
+    def touch(name: str, first: int, last: int) -> None:
+        old = spans.get(name, (first, last))
+        spans[name] = (min(old[0], first), max(old[1], last))
+
+    def visit(item: Nest | ir.Item) -> None:
+        nonlocal count
+        if isinstance(item, ir.Statement):
+            for access in (item.target, *item.reads):
+                touch(access.tensor, count, count)
+            count += 1
+            return
+        first = count
+        for inner in item.items if isinstance(item, Nest) else item.body:  # type: ignore[union-attr]  # calls are inlined
+            visit(inner)
+        passing = set(item.local) if isinstance(item, Nest) else set()
+        for name in {a.tensor for s in statements_of(item) for a in (s.target, *s.reads)} - passing:
+            touch(name, first, count - 1)
+
+    for item in items:
+        visit(item)
+    return spans
+
+
+def most_alive(items: Sequence[Nest | ir.Item], sizes: dict[str, int]) -> int:
+    """The most bytes of tensors that are needed at the same time."""
+    spans = lifetimes(items)
+    ends = {spans[name][1] for name in sizes}
+    return max((sum(sizes[n] for n in sizes if spans[n][0] <= at <= spans[n][1]) for at in ends), default=0)
+
+
+def _unwrapped(nests: list[Nest]) -> Iterable[Nest | ir.Item]:
+    """Nests that keep nothing local are loops like any other: their items stand in the nest around them."""
+    for nest in nests:
+        if nest.index is None or not nest.local:
+            yield from nest.items
+        else:
+            yield nest
+
+
+def _touched(item: ir.Item) -> _Touched:
+    statements = statements_of(item)
+    reads = frozenset(a.tensor for s in statements for a in s.reads)
+    return _Touched(item, statements, reads, frozenset(s.target.tensor for s in statements))
+
+
+def _is_copy(item: _Touched) -> bool:
+    return any(name.startswith(TRANSPOSED) for name in item.writes)
+
+
+def _indices(item: _Touched) -> list[str]:
+    """The indices that every statement of the item runs over."""
+    first, *rest = item.statements
+    return [i for i in first.indices if all(i in s.indices for s in rest)]
+
+
+__all__ = ["Nest", "Nester", "block_indices", "lifetimes", "statements_of"]

@@ -1,0 +1,52 @@
+"""Operands: a factor of a contraction that is no plain tensor gets one of its own, for register tiles to read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..language import ir
+from ..language.affine import affine, is_constant
+from ..language.bounds import unproven
+from ..language.build import ONE, divide, multiply, product
+from ..language.ir import Expr
+from .work import Work, product_of
+
+WORTHWHILE = 8  # points of the contraction for each element of the operand
+
+
+def split_operands(work: Work) -> None:
+    def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
+        if statement.operator not in ir.SUM:
+            return [statement]
+        over, under = product_of(statement.value)
+        factors = [*over, *(divide(ONE, factor) for factor in under)]
+        large = [f for f in factors if not is_constant(f) and ir.index_names(f) - set(blocks)]
+        around = [i for i in statement.indices if i not in blocks]
+        summed = [i for i in around if i not in ir.index_names(statement.target)]
+        if len(large) != 2 or not all(any(i in ir.index_names(f) for i in summed) for f in large):
+            return [statement]
+        made: list[ir.Statement] = []
+        held: dict[Expr, Expr] = {}
+        for factor in large:
+            names = [i for i in around if i in ir.index_names(factor)]
+            if _plain(factor) or len(names) == len(around):
+                continue
+            if work.volume(names) * WORTHWHILE > work.volume(around):
+                continue
+            access = work.tensor("operand", [ir.Index(i) for i in names])
+            first = ir.Statement(access, "=", factor)
+            if statement.guard is not None and unproven(replace(work.loops, body=(first,)), work.sizes, {}):
+                continue
+            made.append(first)
+            held[factor] = access
+        if not made:
+            return [statement]
+        scale = product(f for f in factors if f not in large)
+        value = multiply(scale, product(held.get(f, f) for f in large))
+        return [*made, replace(statement, value=value)]
+
+    work.each(change)
+
+
+def _plain(factor: Expr) -> bool:
+    return isinstance(factor, ir.Access) and all(affine(place) is not None for place in factor.indices)

@@ -1,0 +1,72 @@
+"""Padding: a sum over products whose guard only keeps one factor in bounds reads a copy with zeros around it instead.
+
+X.grad[s] += Y.grad[s-u] * W[u] if 0 <= s-u < size(Y.grad, 0)
+->  P[q] = Y.grad[q-2] if 0 <= q-2 < size(Y.grad, 0)        # zeros elsewhere
+    X.grad[s] += P[s-u+2] * W[u]
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..language import ir
+from ..language.affine import affine
+from ..language.bounds import numbers
+from ..language.build import add, conjunction, conjuncts, subtract
+from ..language.interval import interval
+from ..language.ir import Expr, Number
+from .inside import bounds_of
+from .work import Work, product_of
+
+WORTHWHILE = 4  # points of the sum for each element of the copy
+
+
+def pad(work: Work) -> None:
+    def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
+        if blocks or statement.operator not in ir.SUM or statement.guard is None:
+            return [statement]
+        atoms = set(conjuncts(statement.guard))
+        over, under = product_of(statement.value)
+        for factor in over:
+            if isinstance(factor, ir.Access) and len(over) > 1 and not under:
+                bounds = set(bounds_of(work, factor))
+                if bounds and bounds >= atoms and over.count(factor) == 1:
+                    return _padded(work, statement, factor) or [statement]
+        return [statement]
+
+    work.each(change)
+
+
+def _padded(work: Work, statement: ir.Statement, read: ir.Access) -> list[ir.Statement] | None:
+    indices: list[ir.Index] = []
+    sources: list[Expr] = []
+    places: list[Expr] = []
+    for axis, place in enumerate(read.indices):
+        extent = work.sizes.shapes[read.tensor][axis]
+        if isinstance(place, ir.Index):
+            indices.append(place)
+            sources.append(place)
+            places.append(place)
+            continue
+        bounds = interval(numbers(place, work.sizes), work.sizes.formulas, {})
+        if affine(place) is None or bounds is None:
+            return None
+        low, high = bounds
+        if not isinstance(low, Number) or not isinstance(high, Number):
+            return None
+        first, last = int(min(low.value, 0)), int(max(high.value, extent - 1))
+        index = work.index("padded", last - first + 1)
+        indices.append(index)
+        sources.append(add(index, Number(first)))
+        places.append(subtract(place, Number(first)))
+    if len(set(indices)) < len(indices):
+        return None
+    size = work.volume(i.name for i in indices)
+    if work.volume(statement.indices) < WORTHWHILE * size:
+        return None
+    copy = work.tensor("padded", indices)
+    source = ir.Access(read.tensor, tuple(sources))
+    guard = conjunction(bounds_of(work, source))
+    instead = ir.Access(copy.tensor, tuple(places))
+    value = ir.transform(statement.value, lambda n: instead if n == read else n)
+    return [ir.Statement(copy, "=", source, guard), replace(statement, value=value, guard=None)]

@@ -1,0 +1,228 @@
+"""Contraction order: a sum over a product of three or more factors -> steps of two, in the order that opt_einsum finds.
+
+A step that another statement has taken already (the same factors, summed over the same indices) is shared: forward and
+adjoint statements are looked at together. A factor that the sum does not run over is taken out of it on the way.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+
+from ..language import ir
+from ..language.affine import is_constant
+from ..language.build import ONE, conjunction, conjuncts, divide, multiply, product
+from ..language.ir import Expr
+from .work import Work, product_of
+
+EXHAUSTIVE = 6  # factors up to which every order is tried
+
+
+@dataclass
+class _Leaf:
+    """A factor of a product: a value of its own, or several that were multiplied before."""
+
+    value: Expr
+    parts: Counter[Hashable]
+
+    @property
+    def indices(self) -> frozenset[str]:
+        return ir.index_names(self.value)
+
+
+@dataclass
+class _Step:
+    """A product that has been computed, with the indices that are left and the guard it was computed under."""
+
+    parts: Counter[Hashable]
+    kept: frozenset[str]
+    guard: frozenset[Expr]
+    held: ir.Access | None  # where its values are
+    final: ir.Statement | None = None  # or the statement that adds them to their target, which can hold them apart
+
+
+def order_products(work: Work) -> None:
+    """Takes statements outside blocks apart."""
+    orderer = _Orderer(work)
+    for item in work.loops.body:
+        if isinstance(item, ir.Statement):
+            orderer.statement(item)
+        else:
+            orderer.out.append(item)
+            assert isinstance(item, ir.Block)
+            orderer.written.update(_targets(item))
+    work.loops = replace(work.loops, body=tuple(orderer.out))
+
+
+def _targets(block: ir.Block) -> list[str]:
+    found: list[str] = []
+    for item in block.body:
+        found += _targets(item) if isinstance(item, ir.Block) else [item.target.tensor]  # type: ignore[union-attr]  # calls are inlined
+    return found
+
+
+class _Orderer:
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.out: list[ir.Item] = []
+        self.steps: list[_Step] = []
+        self.written: Counter[str] = Counter()  # how often each tensor was written so far
+
+    def statement(self, statement: ir.Statement) -> None:
+        leaves, scale = self.leaves(statement.value)
+        if self.worthwhile(statement, leaves):
+            self.take_apart(statement, leaves, scale)
+        else:
+            self.out.append(statement)
+        self.written[statement.target.tensor] += 1
+
+    def leaves(self, value: Expr) -> tuple[list[_Leaf], Expr]:
+        """The factors that hold indices, and the product of the others."""
+        over, under = product_of(value)
+        scale: Expr = ONE
+        found = []
+        for factor in over:
+            if ir.index_names(factor):
+                found.append(_Leaf(factor, Counter([self.key(factor)])))
+            else:
+                scale = multiply(scale, factor)
+        for factor in under:
+            if ir.index_names(factor):
+                inverse = divide(ONE, factor)
+                found.append(_Leaf(inverse, Counter([self.key(inverse)])))
+            else:
+                scale = divide(scale, factor)
+        return found, scale
+
+    def key(self, value: Expr) -> Hashable:
+        """A value at this moment: a tensor that is written again is another one."""
+        tensors = sorted({n.tensor for n in ir.walk(value) if isinstance(n, ir.Access)})
+        return value, tuple((name, self.written[name]) for name in tensors)
+
+    def worthwhile(self, statement: ir.Statement, leaves: list[_Leaf]) -> bool:
+        """Whether a sum of many factors runs over more points than any factor or the target has."""
+        if statement.operator not in ir.SUM or len(leaves) < 3:
+            return False
+        if any(self.work.sizes.index[i] == 0 for i in statement.indices):
+            return False
+        if statement.guard is not None:
+            parts = [n for leaf in leaves for n in ir.walk(leaf.value)]
+            bare = all(isinstance(e, ir.Index) for n in parts if isinstance(n, ir.Access) for e in n.indices)
+            if not bare or any(isinstance(n, ir.Inside) for n in ir.walk(statement.guard)):
+                return False
+        if any(isinstance(n, ir.Access) for e in statement.target.indices for n in ir.walk(e)):
+            return False
+        largest = max(self.work.volume(s) for s in (ir.index_names(statement.target), *(x.indices for x in leaves)))
+        return self.work.volume(statement.indices) > largest
+
+    def take_apart(self, statement: ir.Statement, leaves: list[_Leaf], scale: Expr) -> None:
+        atoms = conjuncts(statement.guard)
+        guard = frozenset().union(*(ir.index_names(atom) for atom in atoms)) if atoms else frozenset()
+        target = ir.index_names(statement.target)
+        leaves = self.reuse(leaves, target | guard, frozenset(atoms))
+        while len(leaves) > 2:
+            for pair in self.path(leaves, target | guard):
+                if len(leaves) <= 2:
+                    break
+                chosen = [leaves[k] for k in sorted(pair)]
+                leaves = [leaf for k, leaf in enumerate(leaves) if k not in pair]
+                needed = frozenset().union(*(leaf.indices for leaf in leaves)) | target | guard
+                leaves.append(self.step(chosen, needed, atoms))
+        value = multiply(scale, product(leaf.value for leaf in leaves))
+        final = replace(statement, value=value)
+        self.out.append(final)
+        if all(isinstance(e, ir.Index) for e in statement.target.indices) and guard <= target:
+            parts: Counter[Hashable] = sum((leaf.parts for leaf in leaves), Counter())
+            self.steps.append(_Step(parts, target, frozenset(atoms), None, final))
+
+    def path(self, leaves: list[_Leaf], output: frozenset[str]) -> list[tuple[int, ...]]:
+        """The order of steps, as positions in the list of factors that shrinks from step to step."""
+        import opt_einsum  # only programs with such products need it
+
+        names = sorted(frozenset().union(*(leaf.indices for leaf in leaves)))
+        letter = {name: opt_einsum.get_symbol(k) for k, name in enumerate(names)}
+        terms = ["".join(letter[i] for i in sorted(leaf.indices)) for leaf in leaves]
+        shapes = [tuple(self.work.sizes.index[i] for i in sorted(leaf.indices)) for leaf in leaves]
+        equation = f"{','.join(terms)}->{''.join(letter[i] for i in names if i in output)}"
+        how = "optimal" if len(leaves) <= EXHAUSTIVE else "auto"
+        found, _ = opt_einsum.contract_path(equation, *shapes, shapes=True, optimize=how)
+        return [tuple(step) for step in found]
+
+    def reuse(self, leaves: list[_Leaf], output: frozenset[str], atoms: frozenset[Expr]) -> list[_Leaf]:
+        """The factors with steps that are known in the place of what they multiply."""
+        for step in sorted(self.steps, key=lambda s: -sum(s.parts.values())):
+            together: Counter[Hashable] = sum((leaf.parts for leaf in leaves), Counter())
+            if not all(together[part] >= count for part, count in step.parts.items()):
+                continue
+            if not step.guard <= atoms:
+                continue
+            inside: list[_Leaf] = []
+            rest: list[_Leaf] = []
+            open_parts = Counter(step.parts)
+            for leaf in leaves:
+                fits = all(open_parts[part] >= count for part, count in leaf.parts.items())
+                (inside if fits else rest).append(leaf)
+                if fits:
+                    open_parts -= leaf.parts
+            if +open_parts or len(inside) < 2:
+                continue
+            gone = frozenset().union(*(leaf.indices for leaf in inside)) - step.kept
+            if gone & (output | frozenset().union(*(leaf.indices for leaf in rest)) if rest else gone & output):
+                continue
+            leaves = [*rest, _Leaf(self.held(step), Counter(step.parts))]
+        return leaves
+
+    def held(self, step: _Step) -> ir.Access:
+        """Where the values of a step are: those of a last step are held apart from now on."""
+        if step.held is None:
+            assert step.final is not None
+            position = next(k for k, item in enumerate(self.out) if item is step.final)
+            _, scale = self.leaves(step.final.value)
+            leaves = [leaf.value for leaf in self.leaves(step.final.value)[0]]
+            indices = [e for e in step.final.target.indices if isinstance(e, ir.Index)]
+            step.held = self.work.tensor("shared", indices)
+            first = ir.Statement(step.held, "+=", product(leaves), step.final.guard)
+            last = replace(step.final, value=multiply(scale, step.held))
+            self.out[position : position + 1] = [first, last]
+        return step.held
+
+    def step(self, leaves: list[_Leaf], needed: frozenset[str], atoms: tuple[Expr, ...]) -> _Leaf:
+        """Multiplies factors, and sums over what no one else needs."""
+        value = product(leaf.value for leaf in leaves)
+        indices = frozenset().union(*(leaf.indices for leaf in leaves))
+        kept = indices & needed
+        guard = tuple(atom for atom in atoms if ir.index_names(atom) <= indices)
+        parts: Counter[Hashable] = sum((leaf.parts for leaf in leaves), Counter())
+        held = self.work.tensor("product", [ir.Index(i) for i in _arranged(leaves, kept)])
+        self.out.append(ir.Statement(held, "=" if kept == indices else "+=", value, conjunction(guard)))
+        self.steps.append(_Step(parts, kept, frozenset(guard), held))
+        return _Leaf(held, parts)
+
+
+def _arranged(leaves: list[_Leaf], kept: frozenset[str]) -> list[str]:
+    """Indices in the order of the factors, and last one that lies side by side in a factor of its own."""
+    nodes = [n for leaf in leaves for n in ir.walk(leaf.value)]
+    order = list(dict.fromkeys(n.name for n in nodes if isinstance(n, ir.Index) and n.name in kept))
+    last = [
+        place.name
+        for leaf in leaves
+        for node in ir.walk(leaf.value)
+        if isinstance(node, ir.Access) and node.indices and isinstance(place := node.indices[-1], ir.Index)
+        if place.name in kept
+    ]
+    own = [i for i in last if sum(i in leaf.indices for leaf in leaves) == 1] or last
+    if own:
+        order.remove(own[-1])
+        order.append(own[-1])
+    return order
+
+
+def has_long_product(loops: ir.Loops) -> bool:
+    """Whether some statement sums over a product of three or more tensors."""
+    return any(
+        s.operator in ir.SUM
+        and ir.candidates(s)
+        and len([f for f in product_of(s.value)[0] if isinstance(f, ir.Access) and not is_constant(f)]) > 2
+        for s in loops.statements
+    )

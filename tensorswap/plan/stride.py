@@ -1,0 +1,96 @@
+"""Strides: a gather through a division goes back to the scatter that it came from, and its sum over products is taken
+first.
+
+    X.grad[c,s] += Y.grad[o,(s-u)//2] * W[o,c,u] if (s-u) % 2 == 0 and ...
+    ->  T[c,u,q] += Y.grad[o,q] * W[o,c,u]
+        X.grad[c,2*q+u] += T[c,u,q] if 0 <= 2*q+u < size(X.grad, 1)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..language import ir
+from ..language.affine import affine
+from ..language.build import ONE, conjunction, conjuncts, is_zero, multiply, subtract
+from ..language.ir import Expr, Number
+from .inside import bounds_of
+from .work import Work, product_of
+
+
+def unstride(work: Work) -> None:
+    def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
+        if blocks or statement.operator not in ir.SUM or statement.guard is None:
+            return [statement]
+        scattered = _scattered(work, statement)
+        return [statement] if scattered is None else _split(work, scattered)
+
+    work.each(change)
+
+
+def _scattered(work: Work, statement: ir.Statement) -> ir.Statement | None:
+    """The statement over the values of the quotients instead of the indices that are divided."""
+    atoms = list(conjuncts(statement.guard))
+    solved: dict[Expr, tuple[str, Expr, ir.Index]] = {}  # by quotient: the index solved for, its value, the new one
+    for access in statement.reads:
+        for axis, place in enumerate(access.indices):
+            if not (isinstance(place, ir.Binary) and place.operator == "//") or place in solved:
+                continue
+            whole = ir.Compare("==", ir.Binary("%", place.left, place.right), Number(0))
+            form = affine(place.left)
+            if whole not in atoms or form is None:
+                return None
+            bare = [i for i, c in form.terms.items() if c == ONE and ir.Index(i) in statement.target.indices]
+            index = bare[0] if bare else None
+            if index is None or any(index == other for other, _, _ in solved.values()):
+                return None
+            atoms.remove(whole)
+            quotient = work.index("quotient", work.sizes.shapes[access.tensor][axis])
+            rest = form.without(index).expression()
+            value = subtract(multiply(place.right, quotient), rest)
+            solved[place] = (index, value, quotient)
+    if not solved:
+        return None
+    quotients: dict[Expr, Expr] = {place: quotient for place, (_, _, quotient) in solved.items()}
+    values = {index: value for index, value, _ in solved.values()}
+
+    def change(node: Expr) -> Expr:
+        return quotients.get(node, node)
+
+    def again(node: Expr) -> Expr:
+        return values.get(node.name, node) if isinstance(node, ir.Index) else node
+
+    made = ir.map_statement(ir.map_statement(replace(statement, guard=conjunction(atoms)), change), again)
+    reads = [b for access in (made.target, *made.reads) for b in bounds_of(work, access)]
+    others = [atom for atom in conjuncts(made.guard) if not _always(atom)]
+    return replace(made, guard=conjunction([*others, *reads]))
+
+
+def _always(atom: Expr) -> bool:
+    """A bound of an axis that an index now runs over."""
+    if not isinstance(atom, ir.Compare) or not isinstance(atom.left, ir.Index):
+        return False
+    low = atom.operator == ">=" and is_zero(atom.right)
+    return low or (atom.operator == "<" and isinstance(atom.right, ir.AxisSize))
+
+
+def _split(work: Work, statement: ir.Statement) -> list[ir.Statement]:
+    """The sum over indices that stand in neither the target nor the guard, first."""
+    over, under = product_of(statement.value)
+    plain = all(isinstance(f, ir.Access) and all(isinstance(e, ir.Index) for e in f.indices) for f in over)
+    kept = {*ir.index_names(statement.target), *(ir.index_names(statement.guard) if statement.guard else ())}
+    if under or not plain or len(over) != 2 or all(i in kept for i in statement.indices):
+        return [statement]
+    names = [i for i in statement.indices if i in kept]
+    first = {ir.bare(e) for e in statement.target.indices}
+    quotients = [i for i in names if i.startswith("quotient ")]
+    rest = [i for i in names if i not in first and i not in quotients]
+    order = [*(i for i in names if i in first), *rest, *quotients]
+    held = work.tensor("summed", [ir.Index(i) for i in order])
+    return [
+        ir.Statement(held, "+=", statement.value),
+        replace(statement, value=held),
+    ]
+
+
+__all__ = ["unstride"]

@@ -1,0 +1,75 @@
+"""What the passes of a plan work on: a program, and the sizes of one call, to which a pass adds those of new names.
+
+Names that passes make hold a space, so that they never meet a user's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from ..language import ir
+from ..language.ir import Expr, Number
+from ..language.sizes import Sizes
+
+
+@dataclass
+class Work:
+    loops: ir.Loops
+    sizes: Sizes
+
+    def index(self, name: str, size: int) -> ir.Index:
+        """A new index."""
+        name = self.fresh(name)
+        self.sizes.index[name] = size
+        self.sizes.formulas[name] = Number(size)
+        return ir.Index(name)
+
+    def tensor(self, name: str, indices: Iterable[ir.Index]) -> ir.Access:
+        """A new tensor, as long on each axis as its index."""
+        access = ir.Access(self.fresh(name), tuple(indices))
+        self.sizes.shapes[access.tensor] = tuple(self.sizes.index[i.name] for i in indices)
+        return access
+
+    def fresh(self, name: str) -> str:
+        taken = {*self.sizes.index, *self.sizes.shapes}
+        count = 1
+        while f"{name} {count}" in taken:
+            count += 1
+        return f"{name} {count}"
+
+    def volume(self, indices: Iterable[str]) -> int:
+        return math.prod(self.sizes.index[i] for i in set(indices))
+
+    def each(self, change: Callable[[ir.Statement, tuple[str, ...]], list[ir.Statement]]) -> None:
+        """Puts statements in the place of every statement; `change` is told the indices of the blocks around it."""
+
+        def visit(body: tuple[ir.Item, ...], blocks: tuple[str, ...]) -> tuple[ir.Item, ...]:
+            result: list[ir.Item] = []
+            for item in body:
+                if isinstance(item, ir.Block):
+                    result.append(replace(item, body=visit(item.body, (*blocks, item.index))))
+                else:
+                    assert isinstance(item, ir.Statement)
+                    result += change(item, blocks)
+            return tuple(result)
+
+        self.loops = replace(self.loops, body=visit(self.loops.body, ()))
+
+
+def product_of(value: Expr) -> tuple[list[Expr], list[Expr]]:
+    """The factors of a product: those above and those below the line. A minus in front is a factor -1."""
+    match value:
+        case ir.Binary(operator="*", left=left, right=right):
+            over, under = product_of(left)
+            more, below = product_of(right)
+            return over + more, under + below
+        case ir.Binary(operator="/", left=left, right=right):
+            over, under = product_of(left)
+            below, above = product_of(right)
+            return over + above, under + below
+        case ir.Unary(operator="-", operand=operand):
+            over, under = product_of(operand)
+            return [Number(-1), *over], under
+    return [value], []

@@ -1,0 +1,37 @@
+"""Memory of one run: buffers that live at different times share a place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ALIGN = 64  # bytes: a line of the cache
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Bytes that are needed from one kernel to another, both included."""
+
+    name: str
+    size: int
+    first: int
+    last: int
+
+
+def place(buffers: list[Buffer]) -> tuple[dict[str, int], int]:
+    """Where each buffer starts, and how much memory they take together: the largest are placed first."""
+    placed: list[tuple[int, Buffer]] = []
+    for buffer in sorted(buffers, key=lambda b: -b.size):
+        size = -(-buffer.size // ALIGN) * ALIGN
+        busy = sorted(
+            (start, start + -(-other.size // ALIGN) * ALIGN)
+            for start, other in placed
+            if other.first <= buffer.last and buffer.first <= other.last
+        )
+        start = 0
+        for low, high in busy:
+            if start + size <= low:
+                break
+            start = max(start, high)
+        placed.append((start, buffer))
+    total = max((start + -(-b.size // ALIGN) * ALIGN for start, b in placed), default=0)
+    return {b.name: start for start, b in placed}, total
