@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -26,8 +26,9 @@ from .rules.batch import batch
 from .rules.inline import inline
 from .rules.once import shown_by_text
 from .rules.tangent import tangent
-from .run.arguments import bind
+from .run.arguments import Bound, bind
 from .run.call import Caller
+from .run.steps import derived_in_steps
 
 Array = NDArray[Any]
 
@@ -35,10 +36,13 @@ Array = NDArray[Any]
 class Program:
     """Index-loop statements that run, print, and differentiate into programs of the same kind."""
 
-    def __init__(self, loops: ir.Loops, origin: Program | None = None) -> None:
+    def __init__(
+        self, loops: ir.Loops, origin: Program | None = None, derivation: Callable[[ir.Loops], ir.Loops] | None = None
+    ) -> None:
         check(loops)
         self._loops = loops
         self._origin = origin  # a derivative is refused where its program would be, though it may run none of it
+        self._derivation = derivation  # how the origin's loops became these
 
     @cached_property
     def _shown(self) -> bool:
@@ -81,7 +85,14 @@ class Program:
 
     @cached_property
     def _caller(self) -> Caller:
-        return Caller(self._loops, self._check_origin)
+        return Caller(self._loops, self._check_origin, self._in_steps)
+
+    def _in_steps(self, bound: Bound) -> Bound:
+        """The same derivative, of the program with long products taken in steps of two: those are differentiated, so
+        that forward and backward pass share them."""
+        if self._origin is None or self._derivation is None:
+            return bound
+        return derived_in_steps(self._origin.loops, self._derivation, bound)
 
     def _check_origin(self, arguments: Mapping[str, Any]) -> bool:
         """Refuses a derivative where its program would be; True if other values might be refused."""
@@ -109,13 +120,16 @@ class Program:
 
     def adjoint(self, wrt: Sequence[str], of: Sequence[str] | None = None) -> Program:
         """Takes the inputs and `Y.grad` for each output in `of`; gives `X.grad` for each in `wrt`."""
-        return Program(derive(self._loops, wrt, of)[0], self)
+        return self._derived(lambda loops: derive(loops, wrt, of)[0])
+
+    def _derived(self, derivation: Callable[[ir.Loops], ir.Loops]) -> Program:
+        return Program(derivation(self._loops), self, derivation)
 
     def grad(self, of: str = "loss", wrt: Sequence[str] | None = None) -> Program:
         """For a scalar output: gives it, and `X.grad` for each in `wrt` (all that it depends on if None)."""
-        return Program(self._gradient(of, wrt), self)
+        return self._derived(self._gradient(of, wrt))
 
-    def _gradient(self, of: str, wrt: Sequence[str] | None) -> ir.Loops:
+    def _gradient(self, of: str, wrt: Sequence[str] | None) -> Callable[[ir.Loops], ir.Loops]:
         names = names_of("of", of)
         of = names[0] if len(names) == 1 else ""
         if not of:
@@ -126,20 +140,23 @@ class Program:
                 f"{of} has {rank} axes; grad is for a scalar",
                 hint=f'use p.adjoint(wrt=[...], of=["{of}"]), which takes {of}.grad',
             )
-        wrt = default_wrt(self._loops, [of]) if wrt is None and of in self._loops.written else wrt or ()
-        return derive(self._loops, wrt, [of], unit=True, keep=[of])[0]
+        inputs = default_wrt(self._loops, [of]) if wrt is None and of in self._loops.written else wrt or ()
+        return lambda loops: derive(loops, inputs, [of], unit=True, keep=[of])[0]
 
     def tangent(self, wrt: Sequence[str]) -> Program:
         """Takes the inputs and `X.dot` for each in `wrt`; gives `Y.dot` for each output."""
-        return Program(tangent(self._loops, wrt), self)
+        return self._derived(lambda loops: tangent(loops, wrt))
 
     def hessian_vector(self, of: str = "loss", wrt: Sequence[str] | None = None) -> Program:
         """The tangent of the gradient: takes `X.dot`, gives `X.grad.dot`."""
-        gradient = self._gradient(of, wrt)
-        wrt = default_wrt(self._loops, names_of("of", of)) if wrt is None else wrt
-        return Program(
-            tangent(gradient, wrt, only=[name for name in gradient.outputs if name not in self._loops.written]), self
-        )
+        derivation = self._gradient(of, wrt)
+        along = default_wrt(self._loops, names_of("of", of)) if wrt is None else wrt
+
+        def twice(loops: ir.Loops) -> ir.Loops:
+            gradient = derivation(loops)
+            return tangent(gradient, along, only=[name for name in gradient.outputs if name not in loops.written])
+
+        return self._derived(twice)
 
     def batch(self, index: str, over: Sequence[str]) -> Program:
         """The program with `index` in front of the tensors named, and of all that depends on them."""

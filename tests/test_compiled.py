@@ -12,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 
 import tensorswap as ts
+from tensorswap.plan import nest
 from tensorswap.program import Program
-from tensorswap.run import call
+from tensorswap.run import call, execute
 
 from .corpus import CORPUS
 from .corpus.entry import Entry
@@ -69,6 +70,26 @@ def test_fixed_programs_in_single_precision(entry: Entry) -> None:
     check_compiled(ts.program(entry.text), single(entry.inputs(np.random.default_rng(2))))
 
 
+@pytest.fixture
+def tiny_strips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if caches were tiny and threads free: small programs too run in nested strips, on several threads."""
+    monkeypatch.setattr(nest, "CACHE", 64)
+    monkeypatch.setattr(nest, "GRAIN", 2)
+    monkeypatch.setattr(execute, "PARALLEL", 0)
+
+
+@pytest.mark.usefixtures("tiny_strips")
+@pytest.mark.parametrize("entry", CORPUS, ids=lambda entry: entry.name)
+def test_fixed_programs_in_tiny_strips(entry: Entry) -> None:
+    random = np.random.default_rng(5)
+    program, arrays = ts.program(entry.text), entry.inputs(random)
+    check_compiled(program, arrays)
+    results = outputs(program, program.run_reference(arrays))
+    seeds = {f"{y}.grad": random.standard_normal(a.shape) for y, a in results.items() if a.dtype.kind == "f"}
+    check_compiled(program.adjoint(wrt=list(entry.wrt)), {**arrays, **seeds})
+
+
+@pytest.mark.usefixtures("tiny_strips")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_generated_programs(part: int) -> None:
     @seed(1000 + part)

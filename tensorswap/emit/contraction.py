@@ -116,7 +116,9 @@ class Roles:
         target = statement.target
         if statement.operator not in ir.SUM:
             return None
-        if not all(isinstance(e, ir.Index) for e in target.indices) or len(set(target.indices)) < len(target.indices):
+        bare = [e for e in target.indices if isinstance(e, ir.Index)]
+        others = [e for e in target.indices if not isinstance(e, ir.Index)]
+        if len(set(bare)) < len(bare) or not all(ir.index_names(e) <= self.fixed for e in others):
             return None
         parts = factors(statement.value)
         if parts is None or len(parts[0]) != 2 or target.tensor in ir.tensors_read(statement):

@@ -47,8 +47,12 @@ class Expressions:
 
     def integer(self, node: Expr) -> str:
         """An index expression."""
+        node = self.layout.known(node)
         if is_constant(node) and not any(isinstance(n, ir.Size | ir.AxisSize) for n in ir.walk(node)):
             return str(self.layout.sizes.value(node))
+        form = affine(node)
+        if form is not None and isinstance(node, ir.Binary):
+            node = form.expression()
         match node:
             case ir.Index(name=name):
                 return self.layout.index(name)

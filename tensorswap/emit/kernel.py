@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..interpret.grid import identity
 from ..language import ir
 from ..language.affine import affine
 from ..language.bounds import at_least_zero
-from ..language.build import conjuncts
+from ..language.build import add, conjuncts, negate
 from ..language.ir import Expr, Number
 from ..language.render import statement as show_statement
 from ..language.sizes import Sizes
@@ -65,6 +65,7 @@ class KernelWriter:
         self.fixed: set[str] = set()  # indices that a loop around the statement already runs over
         self.strips: dict[str, tuple[str, str]] = {}  # indices of which a loop around runs over strips
         self.filled: set[str] = set()
+        self.begun: set[int] = set()  # statements whose targets got their first values further out
         self.count = 0  # of the local variables so far
         self.levels: list[tuple[str, frozenset[str]]] = []  # the nests around: index, and the tensors written within
         self.ahead: list[tuple[list[str], str]] = []  # the lines before the strips of each of them
@@ -144,6 +145,7 @@ class KernelWriter:
                 self.layout.cuts.setdefault(name, {})[nest.axes[name]] = Cut(low, nest.most)
         for item in nest.items:
             if isinstance(item, Nest):
+                self.begin_sums(item, indent + "    ")
                 filled = set(self.filled)
                 self.inside(item, level + 1, indent + "    ")
                 self.filled = filled | (self.filled - set(item.local))
@@ -155,6 +157,17 @@ class KernelWriter:
         self.ahead.pop()
         self.layout.most.pop(nest.index, None)
         del self.strips[nest.index], self.layout.least[nest.index]
+
+    def begin_sums(self, nest: Nest, indent: str) -> None:
+        """First values of what the strips of an inner nest add to, one strip after the other."""
+        for statement in nest.statements:
+            if statement.target.tensor not in nest.local:  # it lives in the nest around this one
+                self.fill(statement, indent)
+            private = self.layout.kinds.get(statement.target.tensor) == "private"
+            fresh = id(statement) in self.stores and id(statement) not in self.begun and not private
+            if fresh and nest.index not in ir.index_names(statement.target):
+                self.zero_nest(statement, indent)
+                self.begun.add(id(statement))
 
     def item(self, item: Nest | ir.Item, indent: str) -> None:
         if isinstance(item, ir.Block):
@@ -203,7 +216,8 @@ class KernelWriter:
 
     def statement(self, statement: ir.Statement, indent: str) -> None:
         self.lines.append(f"{indent}# {self.renamed(statement)}")
-        store = id(statement) in self.stores and self.layout.kinds.get(statement.target.tensor) != "private"
+        private = self.layout.kinds.get(statement.target.tensor) == "private"
+        store = id(statement) in self.stores and id(statement) not in self.begun and not private
         found = Roles(statement, self.write, self.fixed, self.levels).find()
         if found is not None:
             ranges = {i: self.range(i, [], [])[:2] for i in statement.indices if i not in self.fixed}
@@ -216,37 +230,36 @@ class KernelWriter:
         order = self.loop_order(statement)
         reduced = [i for i in order if i in ir.candidates(statement)]
         if statement.operator in ("argmax=", "argmin="):
-            self.loops_around(statement, order, indent, lambda inner: self.argument(statement, inner))
+            self.loops_around(statement, order, indent, [], lambda inner, _: self.argument(statement, inner))
             return
         terms = self.unrolled(statement, order, reduced)
         if terms is not None:
             order = [i for i in order if i not in reduced]
             self.loops_around(
-                statement, order, indent, lambda inner: self.assign(statement, terms, inner, store), hoist=terms
+                statement, order, indent, terms, lambda inner, values: self.assign(statement, values, inner, store)
             )
-        elif not reduced or statement.operator == "=":
-            value = [statement.value]
-            self.loops_around(
-                statement, order, indent, lambda inner: self.assign(statement, value, inner, store), hoist=value
-            )
-        elif order[len(order) - len(reduced) :] == reduced and all(
-            isinstance(e, ir.Index) for e in statement.target.indices
-        ):
+        elif reduced and statement.operator != "=" and self.sums_inside(statement, order, reduced):
             self.reduction(statement, order, reduced, indent, store)
         else:
-            if store:
+            if store and reduced and statement.operator != "=":
                 self.zero_nest(statement, indent)
+                store = False
             value = [statement.value]
             self.loops_around(
-                statement, order, indent, lambda inner: self.assign(statement, value, inner, False), hoist=value
+                statement, order, indent, value, lambda inner, values: self.assign(statement, values, inner, store)
             )
+
+    def sums_inside(self, statement: ir.Statement, order: list[str], reduced: list[str]) -> bool:
+        """Whether the loops over what is summed are the innermost ones."""
+        bare = all(isinstance(e, ir.Index) for e in statement.target.indices)
+        return bare and order[len(order) - len(reduced) :] == reduced
 
     def zero_nest(self, statement: ir.Statement, indent: str) -> None:
         start = ir.Statement(statement.target, "=", Number(0))
         order = [i for i in self.loop_order(start) if i not in self.fixed]
         text = self.first_value(statement.target.tensor)
         place = f"{self.layout.tensor(statement.target.tensor)}[{self.write.offset(statement.target)}]"
-        self.loops_around(start, order, indent, lambda inner: self.lines.append(f"{inner}{place} = {text}"))
+        self.loops_around(start, order, indent, [], lambda inner, _: self.lines.append(f"{inner}{place} = {text}"))
 
     def unrolled(self, statement: ir.Statement, order: list[str], reduced: list[str]) -> list[Expr] | None:
         """The terms of a short sum, one by one, if the loop over its target can then be a loop over vectors."""
@@ -268,9 +281,18 @@ class KernelWriter:
         return terms or None
 
     def loops_around(
-        self, statement: ir.Statement, order: list[str], indent: str, body: Any, hoist: list[Expr] | None = None
+        self,
+        statement: ir.Statement,
+        order: list[str],
+        indent: str,
+        values: list[Expr],
+        body: Callable[[str, list[Expr]], None],
     ) -> None:
-        """The loops of a statement; what the innermost one does not change is computed before it."""
+        """The loops of a statement; what the innermost one does not change is computed before it.
+
+        Where conditions that only indices decide choose between values, the points at which all of them hold have a
+        loop of their own, without them: one that can run in vectors.
+        """
         atoms = list(conjuncts(statement.guard))
         ranges = []
         for position, index in enumerate(order):
@@ -278,20 +300,72 @@ class KernelWriter:
             atoms = [atom for atom in atoms if atom not in used]
             ranges.append((low, high))
         conditions = self.conditions(statement, atoms)
+
+        def innermost(inner: str, chosen: list[Expr]) -> None:
+            held = dict(self.write.held)
+            if conditions:
+                self.lines.append(f"{inner}if {conditions}:")
+                inner += "    "
+            self.hold(self.repeated(chosen), inner)
+            body(inner, chosen)
+            self.write.held = held
+
         held = dict(self.write.held)
-        for position, index in enumerate(order):
-            if position == len(order) - 1 and hoist and not statement.guard:
-                self.hold(self.invariant(hoist, index), indent)
-            low, high = ranges[position]
+        for index, (low, high) in zip(order[:-1], ranges[:-1], strict=True):
             self.lines.append(f"{indent}for {self.layout.index(index)} in range({low}, {high}):")
             indent += "    "
-        if conditions:
-            self.lines.append(f"{indent}if {conditions}:")
-            indent += "    "
-        if hoist:
-            self.hold(self.repeated(hoist), indent)
-        body(indent)
+        if not order:
+            innermost(indent, values)
+            return
+        last, (low, high) = order[-1], ranges[-1]
+        name = self.layout.index(last)
+        often = self.where_all_hold(values, last, order[:-1])
+        if often is None:
+            if not statement.guard:
+                self.hold(self.invariant(values, last), indent)
+            self.lines.append(f"{indent}for {name} in range({low}, {high}):")
+            innermost(indent + "    ", values)
+        else:
+            chosen, outer, lows, highs = often
+            inner = indent
+            self.lines += [f"{indent}begin, middle, rest = {low}, {high}, {high}"]
+            if outer:
+                self.lines.append(f"{indent}if {outer}:")
+                inner += "    "
+            self.lines.append(f"{inner}middle = min({_joined('max', ['begin', *lows])}, rest)")
+            self.lines.append(f"{inner}rest = {_joined('max', ['middle', _joined('min', ['rest', *highs])])}")
+            self.lines.append(f"{indent}for {name} in range(middle, rest):")
+            innermost(indent + "    ", chosen)
+            self.lines.append(f"{indent}for side in range(2):")
+            self.lines.append(
+                f"{indent}    first, past = begin if side == 0 else rest, middle if side == 0 else {high}"
+            )
+            self.lines.append(f"{indent}    for {name} in range(first, past):")
+            innermost(indent + "        ", values)
         self.write.held = held
+
+    def where_all_hold(
+        self, values: list[Expr], index: str, outer: list[str]
+    ) -> tuple[list[Expr], str, list[str], list[str]] | None:
+        """The values where all conditions on indices hold, what must hold of outer indices, bounds for the index."""
+        atoms: dict[Expr, None] = {}
+        for value in values:
+            for node in ir.walk(value):
+                if isinstance(node, ir.Conditional):
+                    parts = conjuncts(node.condition)
+                    if all(at_least_zero(p) and not any(isinstance(n, ir.Access) for n in ir.walk(p)) for p in parts):
+                        atoms |= dict.fromkeys(parts)
+        mine = [atom for atom in atoms if index in ir.index_names(atom)]
+        lows, highs, used = self.bounds(index, mine, outer)
+        holding = {atom for atom in atoms if atom in used or index not in ir.index_names(atom)}
+        if not holding:
+            return None
+
+        def change(node: Expr) -> Expr:
+            return node.then if isinstance(node, ir.Conditional) and set(conjuncts(node.condition)) <= holding else node
+
+        texts = [self.write.truth(atom) for atom in atoms if index not in ir.index_names(atom)]
+        return [ir.transform(value, change) for value in values], " and ".join(texts), lows, highs
 
     def hold(self, values: list[Expr], indent: str) -> None:
         """Local variables for values that are needed more than once."""
@@ -510,14 +584,20 @@ class KernelWriter:
     def range(self, index: str, atoms: list[Expr], outer: list[str]) -> tuple[str, str, list[Expr]]:
         """The bounds of a loop: those of the index, its strip, and the guards that bound it by outer indices."""
         first, last = self.strips.get(index) or ("0", self.layout.size(index))
-        low, high = [first], [last]
+        lows, highs, used = self.bounds(index, atoms, outer)
+        return _joined("max", [first, *lows]), _joined("min", [last, *highs]), used
+
+    def bounds(self, index: str, atoms: list[Expr], outer: list[str]) -> tuple[list[str], list[str], list[Expr]]:
+        """Lower bounds of an index and upper ones (which it does not reach) by outer indices; and whence they are."""
+        lows: list[str] = []
+        highs: list[str] = []
         known = {*outer, *self.fixed}
         used: list[Expr] = []
         for atom in atoms:
             if not isinstance(atom, ir.Compare) or index not in ir.index_names(atom):
                 continue
             bounds = at_least_zero(atom)
-            forms = [affine(b) for b in bounds]
+            forms = [affine(self.layout.known(b)) for b in bounds]
             if not bounds or any(
                 f is None or f.terms.get(index) not in (Number(1), Number(-1)) or not set(f.terms) <= known | {index}
                 for f in forms
@@ -525,13 +605,13 @@ class KernelWriter:
                 continue
             for form in forms:
                 assert form is not None
-                rest = self.write.integer(form.without(index).expression())
+                rest = form.without(index).expression()
                 if form.terms[index] == Number(1):  # index + rest >= 0
-                    low.append(f"-({rest})")
+                    lows.append(self.write.integer(negate(rest)))
                 else:  # rest - index >= 0
-                    high.append(f"({rest}) + 1")
+                    highs.append(self.write.integer(add(rest, Number(1))))
             used.append(atom)
-        return _joined("max", low), _joined("min", high), used
+        return lows, highs, used
 
 
 def _inner_statements(item: ir.Item) -> list[ir.Statement]:

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass, field
 
 from ..language import ir
+from ..language.bounds import folded
 from ..language.ir import Expr, Number
 from ..language.sizes import Sizes
 
@@ -122,7 +123,7 @@ class Layout:
                     return Number(self.sizes.index[index])
                 case ir.AxisSize(tensor=tensor, axis=axis) if axis:
                     return Number(self.sizes.shapes[tensor][axis])
-            return n
+            return folded(n)
 
         return ir.transform(node, change)
 

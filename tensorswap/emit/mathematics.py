@@ -1,7 +1,7 @@
 """Scalar functions for kernels: straight-line code that LLVM vectorises where that pays, Numba's own elsewhere.
 
-exp and what is made of it reduce the argument by powers of two and use a polynomial (float32) or a rational function
-(float64). NaN stays NaN, overflow gives inf, underflow 0.
+`NAMES` has them all, as functions that Numba compiles. Those in `EMITTED` need no compilation: each writes its LLVM
+code at the place of the call. Their mathematics is in `elementary`, `trigonometry` and `special`.
 """
 
 from __future__ import annotations
@@ -12,51 +12,94 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from llvmlite import binding
 from llvmlite import ir as llvm
 from numba import njit, types
 from numba.extending import intrinsic
 
+from . import elementary, special, trigonometry
+from .real import FLAGS, Real, select
+
 FASTMATH = {"reassoc", "contract", "nsz", "arcp", "afn"}  # never nnan or ninf: NaN stays NaN
 OPTIONS: dict[str, Any] = {"fastmath": FASTMATH, "error_model": "numpy"}
-# Without reassoc: the argument of exp is reduced in two steps whose order carries the last digits.
+# Without reassoc: the order of operations carries the last digits.
 EXACT: dict[str, Any] = {"fastmath": {"contract", "nsz"}, "error_model": "numpy", "forceinline": True}
 
-f4, f8 = np.float32, np.float64
+Emitter = Callable[[Any, list[Any]], Any]  # an LLVM builder, the arguments -> the result
+KINDS = {"f4": types.float32, "f8": types.float64}
 
 
-@intrinsic
-def single_of_bits(typing_context: Any, bits: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], llvm.FloatType())
-
-    return types.float32(types.int32), codegen
+def _is_real(value: Any) -> bool:
+    return isinstance(value.type, (llvm.FloatType, llvm.DoubleType))
 
 
-@intrinsic
-def double_of_bits(typing_context: Any, bits: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], llvm.DoubleType())
+def _extreme(name: str, order: str, signed: bool = True) -> Emitter:
+    """The larger or smaller of two equal types of number; NaN if one of them is."""
 
-    return types.float64(types.int64), codegen
+    def emit(builder: Any, values: list[Any]) -> Any:
+        a, b = values
+        if not _is_real(a):
+            compare = builder.icmp_signed if signed else builder.icmp_unsigned
+            return builder.select(compare(order, a, b), a, b)
+        if binding.llvm_version_info[0] >= 20:  # before, not all machines knew it, and no loop over it was vectorised
+            return Real(builder, a).call(name, Real(builder, b)).value
+        return builder.select(builder.or_(builder.fcmp_ordered(order, a, b), builder.fcmp_unordered("uno", a, a)), a, b)
+
+    return emit
+
+
+def _square(builder: Any, values: list[Any]) -> Any:
+    (x,) = values
+    return builder.fmul(x, x, flags=FLAGS) if _is_real(x) else builder.mul(x, x)
+
+
+def _sign(x: Real) -> Real:
+    return select(x > 0.0, 1.0, select(x < 0.0, -1.0, select(x.equals(0.0), 0.0, x)))
+
+
+def _emitter(function: Callable[[Real], Real]) -> Emitter:
+    return lambda builder, values: function(Real(builder, values[0])).value
+
+
+FUNCTIONS: dict[str, Callable[[Real], Real]] = {
+    "abs": abs, "sign": _sign, "sqrt": lambda x: x.call("sqrt"), "floor": lambda x: x.call("floor"),
+    "ceil": lambda x: x.call("ceil"), "round": lambda x: x.call("rint"), "exp": elementary.exp,
+    "expm1": elementary.expm1, "log": elementary.log, "log1p": elementary.log1p, "tanh": elementary.tanh,
+    "sigmoid": elementary.sigmoid, "silu": elementary.silu, "softplus": elementary.softplus,
+    "sin": trigonometry.sin, "cos": trigonometry.cos, "erf": special.erf, "gelu": special.gelu,
+}  # fmt: skip
+
+EMITTED: dict[str, Emitter] = {  # whole numbers among the arguments have a sign
+    "maximum": _extreme("maximum", ">"), "minimum": _extreme("minimum", "<"), "square": _square,
+    **{f"{name}_{kind}": _emitter(function) for name, function in FUNCTIONS.items() for kind in KINDS},
+}  # fmt: skip
+
+
+def _of_one(emit: Emitter, kind: Any) -> Any:
+    """A function for Numba of one number of a given type, or of any type."""
+
+    @intrinsic
+    def emitted(typing_context: Any, x: Any) -> Any:
+        exact = kind or types.unliteral(x)
+        return exact(exact), lambda context, builder, signature, values: emit(builder, values)
+
+    return njit(**EXACT)(lambda x: emitted(x))
+
+
+def _of_two(name: str, order: str) -> Any:
+    """A function for Numba of two numbers of one type."""
+
+    @intrinsic
+    def emitted(typing_context: Any, a: Any, b: Any) -> Any:
+        kind = typing_context.unify_types(types.unliteral(a), types.unliteral(b))
+        emit = _extreme(name, order, getattr(kind, "signed", False))
+        return kind(kind, kind), lambda context, builder, signature, values: emit(builder, values)
+
+    return njit(**EXACT)(lambda a, b: emitted(a, b))
 
 
 @njit(**EXACT)
-def maximum(a, b):  # type: ignore[no-untyped-def]  # typed by Numba, for every type of number
-    return a if a > b or a != a else b
-
-
-@njit(**EXACT)
-def minimum(a, b):  # type: ignore[no-untyped-def]  # as above
-    return a if a < b or a != a else b
-
-
-@njit(**EXACT)
-def square(x):  # type: ignore[no-untyped-def]  # as above
-    return x * x
-
-
-@njit(**EXACT)
-def above(new, best, position, held):  # type: ignore[no-untyped-def]  # as above
+def above(new, best, position, held):  # type: ignore[no-untyped-def]  # typed by Numba, for every type of number
     """Whether a candidate of argmax= beats the one held: a NaN beats all numbers, the first beats its equals."""
     if held < 0:
         return True
@@ -75,114 +118,10 @@ def below(new, best, position, held):  # type: ignore[no-untyped-def]  # as abov
     return new < best or (new == best and position < held)
 
 
-@njit(**EXACT)
-def exp_f4(x):  # type: ignore[no-untyped-def]  # float32 -> float32
-    z = x if x > f4(-104) else f4(-104)
-    z = z if z < f4(89) else f4(89)
-    n = np.floor(z * f4(1.4426950408889634) + f4(0.5))
-    r = (z - n * f4(0.693359375)) + n * f4(2.12194440e-4)
-    p = f4(1.9875691500e-4)
-    p = p * r + f4(1.3981999507e-3)
-    p = p * r + f4(8.3334519073e-3)
-    p = p * r + f4(4.1665795894e-2)
-    p = p * r + f4(1.6666665459e-1)
-    p = p * r + f4(5.0000001201e-1)
-    whole = np.int32(n)
-    half = whole >> np.int32(1)  # two factors, so that neither leaves the range of a normal number
-    first = single_of_bits((half + np.int32(127)) << np.int32(23))
-    second = single_of_bits((whole - half + np.int32(127)) << np.int32(23))
-    y = (p * r * r + r + f4(1)) * first * second
-    return y if x == x else x
-
-
-@njit(**EXACT)
-def exp_f8(x):  # type: ignore[no-untyped-def]  # float64 -> float64
-    z = x if x > -746.0 else -746.0
-    z = z if z < 710.0 else 710.0
-    n = np.floor(z * 1.4426950408889634 + 0.5)
-    r = (z - n * 6.93145751953125e-1) - n * 1.42860682030941723212e-6
-    rr = r * r
-    p = r * ((1.26177193074810590878e-4 * rr + 3.02994407707441961300e-2) * rr + 9.99999999999999999910e-1)
-    q = ((3.00198505138664455042e-6 * rr + 2.52448340349684104192e-3) * rr + 2.27265548208155028766e-1) * rr + 2.0
-    whole = np.int64(n)
-    half = whole >> np.int64(1)
-    first = double_of_bits((half + np.int64(1023)) << np.int64(52))
-    second = double_of_bits((whole - half + np.int64(1023)) << np.int64(52))
-    y = (1.0 + 2.0 * (p / (q - p))) * first * second
-    return y if x == x else x
-
-
-@njit(**EXACT)
-def sigmoid_f4(x):  # type: ignore[no-untyped-def]  # float32 -> float32
-    return f4(1) / (f4(1) + exp_f4(-x))
-
-
-@njit(**EXACT)
-def sigmoid_f8(x):  # type: ignore[no-untyped-def]  # float64 -> float64
-    return 1.0 / (1.0 + exp_f8(-x))
-
-
-@njit(**EXACT)
-def tanh_f4(x):  # type: ignore[no-untyped-def]  # float32 -> float32
-    a = abs(x)
-    z = x * x
-    p = f4(-5.70498872745e-3)
-    p = p * z + f4(2.06390887954e-2)
-    p = p * z + f4(-5.37397155531e-2)
-    p = p * z + f4(1.33314422036e-1)
-    p = p * z + f4(-3.33332819422e-1)
-    small = p * z * x + x
-    large = f4(1) - f4(2) / (exp_f4(a + a) + f4(1))
-    large = large if x > f4(0) else -large
-    return small if a < f4(0.625) else large
-
-
-@njit(**EXACT)
-def tanh_f8(x):  # type: ignore[no-untyped-def]  # float64 -> float64
-    a = abs(x)
-    z = x * x
-    p = (-9.64399179425052238628e-1 * z - 9.92877231001918586564e1) * z - 1.61468768441708447952e3
-    q = ((z + 1.12811678491632931402e2) * z + 2.23548839060100448583e3) * z + 4.84406305325125486048e3
-    small = x + x * z * (p / q)
-    large = 1.0 - 2.0 / (exp_f8(a + a) + 1.0)
-    large = large if x > 0.0 else -large
-    return small if a < 0.625 else large
-
-
 def _both(name: str, function: Callable[[Any], Any]) -> dict[str, Any]:
     """One of Numba's own functions, under the names that kernels use."""
     wrapped = njit(**EXACT)(function)
     return {f"{name}_f4": wrapped, f"{name}_f8": wrapped}
-
-
-@njit(**EXACT)
-def gelu_f4(x):  # type: ignore[no-untyped-def]  # float32 -> float32
-    return f4(0.5) * x * (f4(1) + f4(math.erf(x * f4(0.7071067811865476))))
-
-
-@njit(**EXACT)
-def gelu_f8(x):  # type: ignore[no-untyped-def]  # float64 -> float64
-    return 0.5 * x * (1.0 + math.erf(x * 0.7071067811865476))
-
-
-@njit(**EXACT)
-def silu_f4(x):  # type: ignore[no-untyped-def]  # float32 -> float32
-    return x * sigmoid_f4(x)
-
-
-@njit(**EXACT)
-def silu_f8(x):  # type: ignore[no-untyped-def]  # float64 -> float64
-    return x * sigmoid_f8(x)
-
-
-@njit(**EXACT)
-def softplus_f4(x):  # type: ignore[no-untyped-def]  # float32 -> float32
-    return maximum(x, f4(0)) + f4(np.log1p(exp_f4(-abs(x))))
-
-
-@njit(**EXACT)
-def softplus_f8(x):  # type: ignore[no-untyped-def]  # float64 -> float64
-    return maximum(x, 0.0) + np.log1p(exp_f8(-abs(x)))
 
 
 @njit(**EXACT)
@@ -224,25 +163,19 @@ def normal(bits):  # type: ignore[no-untyped-def]  # uint64 -> float64
 
 
 NAMES: dict[str, Any] = {
-    "maximum": maximum, "minimum": minimum, "square": square, "above": above, "below": below, "exp_f4": exp_f4,
-    "exp_f8": exp_f8, "sigmoid_f4": sigmoid_f4, "sigmoid_f8": sigmoid_f8, "tanh_f4": tanh_f4, "tanh_f8": tanh_f8,
-    "gelu_f4": gelu_f4, "gelu_f8": gelu_f8, "silu_f4": silu_f4, "silu_f8": silu_f8, "softplus_f4": softplus_f4,
-    "softplus_f8": softplus_f8, "pow_i8": integer_power, "GOLDEN": GOLDEN, "mixed": mixed, "uniform": unit,
+    "maximum": _of_two("maximum", ">"), "minimum": _of_two("minimum", "<"), "square": _of_one(_square, None),
+    **{f"{name}_{kind}": _of_one(EMITTED[f"{name}_{kind}"], KINDS[kind]) for name in FUNCTIONS for kind in KINDS},
+    "above": above, "below": below, "pow_i8": integer_power, "GOLDEN": GOLDEN, "mixed": mixed, "uniform": unit,
     "normal": normal, "abs_i8": njit(**EXACT)(lambda x: abs(x)), "sign_i8": njit(**EXACT)(lambda x: np.sign(x)),
     **{f"{name}_i8": keep for name in ("floor", "ceil", "round")},
-    **_both("abs", lambda x: abs(x)), **_both("sign", lambda x: np.sign(x)), **_both("sqrt", lambda x: np.sqrt(x)),
-    **_both("log", lambda x: np.log(x)), **_both("log1p", lambda x: np.log1p(x)),
-    **_both("expm1", lambda x: np.expm1(x)), **_both("sin", lambda x: np.sin(x)), **_both("cos", lambda x: np.cos(x)),
     **_both("tan", lambda x: np.tan(x)), **_both("asin", lambda x: np.arcsin(x)),
     **_both("acos", lambda x: np.arccos(x)), **_both("atan", lambda x: np.arctan(x)),
     **_both("sinh", lambda x: np.sinh(x)), **_both("cosh", lambda x: np.cosh(x)),
-    **_both("erf", lambda x: math.erf(x)), **_both("floor", lambda x: np.floor(x)),
-    **_both("ceil", lambda x: np.ceil(x)), **_both("round", lambda x: np.rint(x)),
-    **{f"pow_{t}": njit(**EXACT)(lambda a, b: np.power(a, b)) for t in ("f4", "f8")},
-    **{f"quotient_{t}": njit(**EXACT)(lambda a, b: a // b) for t in ("f4", "f8")},
-    **{f"remainder_{t}": njit(**EXACT)(lambda a, b: a % b) for t in ("f4", "f8")},
-    **{f"atan2_{t}": njit(**EXACT)(lambda a, b: np.arctan2(a, b)) for t in ("f4", "f8")},
-    **{f"hypot_{t}": njit(**EXACT)(lambda a, b: np.hypot(a, b)) for t in ("f4", "f8")},
+    **{f"pow_{t}": njit(**EXACT)(lambda a, b: np.power(a, b)) for t in KINDS},
+    **{f"quotient_{t}": njit(**EXACT)(lambda a, b: a // b) for t in KINDS},
+    **{f"remainder_{t}": njit(**EXACT)(lambda a, b: a % b) for t in KINDS},
+    **{f"atan2_{t}": njit(**EXACT)(lambda a, b: np.arctan2(a, b)) for t in KINDS},
+    **{f"hypot_{t}": njit(**EXACT)(lambda a, b: np.hypot(a, b)) for t in KINDS},
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from . import ir
 from .affine import affine
-from .build import ZERO, conjuncts, subtract
+from .build import ZERO, add, conjuncts, multiply, subtract
 from .interval import Bounds, interval
 from .ir import Expr, Number
 from .paths import accesses
@@ -61,12 +61,23 @@ def unproven(loops: ir.Loops, sizes: Sizes, gathered: Mapping[str, Bounds]) -> l
 
 
 def numbers(node: Expr, sizes: Sizes) -> Expr:
-    """The expression with numbers for sizes and static integers."""
+    """The expression with numbers for sizes, static integers, and what is computed of them alone."""
 
     def change(n: Expr) -> Expr:
-        return Number(sizes.value(n)) if isinstance(n, ir.Size | ir.AxisSize | ir.Static) else n
+        if isinstance(n, ir.Size | ir.AxisSize | ir.Static):
+            return Number(sizes.value(n))
+        return folded(n)
 
     return ir.transform(node, change)
+
+
+def folded(node: Expr) -> Expr:
+    """Whole numbers added, subtracted and multiplied."""
+    if isinstance(node, ir.Binary) and node.operator in ("+", "-", "*"):
+        a, b = node.left, node.right
+        if isinstance(a, Number) and isinstance(b, Number) and isinstance(a.value, int) and isinstance(b.value, int):
+            return {"+": add, "-": subtract, "*": multiply}[node.operator](a, b)
+    return node
 
 
 def at_least_zero(atom: Expr) -> list[Expr]:

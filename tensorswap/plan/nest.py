@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from ..language import ir
 from ..language.sizes import Sizes
 from .transposed import TRANSPOSED
+from .work import product_of
 
 CACHE = 256 * 1024  # bytes that the values of one strip may take: they stay in the cache of one core
 PRIVATE = 1024 * 1024  # bytes of a target that every thread may have a copy of
@@ -217,7 +218,7 @@ class Nester:
             if any(nest.index is not None and nest.local for nest in inner):
                 return replace(found, strip=1, grain=1, items=tuple(_unwrapped(inner)))
         strip = max(min(STRIP, CACHE // 2 // max(unit, 1)), 1)
-        if strip < GRAIN <= size and unit * GRAIN <= 2 * CACHE:
+        if strip < GRAIN <= size and (unit * GRAIN <= 2 * CACHE or any(_has_rows(s, index) for s in statements)):
             strip = GRAIN
         if strip < GRAIN:
             grain = 1
@@ -290,6 +291,15 @@ def _touched(item: ir.Item) -> _Touched:
     statements = statements_of(item)
     reads = frozenset(a.tensor for s in statements for a in s.reads)
     return _Touched(item, statements, reads, frozenset(s.target.tensor for s in statements))
+
+
+def _has_rows(statement: ir.Statement, index: str) -> bool:
+    """Whether an index counts the rows of a contraction: several at a time are worth more than the cache."""
+    over, under = product_of(statement.value)
+    factors = [f for f in (*over, *under) if ir.index_names(f)]
+    summed = [i for i in ir.candidates(statement) if all(i in ir.index_names(f) for f in factors)]
+    holding = [f for f in factors if index in ir.index_names(f)]
+    return statement.operator in ir.SUM and len(factors) == 2 and bool(summed) and len(holding) == 1
 
 
 def _is_copy(item: _Touched) -> bool:

@@ -28,7 +28,8 @@ def split_operands(work: Work) -> None:
         made: list[ir.Statement] = []
         held: dict[Expr, Expr] = {}
         for factor in large:
-            names = [i for i in around if i in ir.index_names(factor)]
+            own = dict.fromkeys(n.name for n in ir.walk(factor) if isinstance(n, ir.Index))
+            names = [i for i in own if i in around]
             if _plain(factor) or len(names) == len(around):
                 continue
             if work.volume(names) * WORTHWHILE > work.volume(around):

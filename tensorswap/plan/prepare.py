@@ -10,6 +10,7 @@ from ..language.ir import Number
 from ..language.sizes import Sizes
 from ..rules.order import complete_when_read
 from .inside import compare_inside
+from .merge import merge_sums
 from .operands import split_operands
 from .pad import pad
 from .products import order_products
@@ -24,6 +25,7 @@ def prepare(loops: ir.Loops, sizes: Sizes) -> tuple[ir.Loops, Sizes]:
     compare_inside(work)
     unstride(work)
     pad(work)
+    merge_sums(work)
     order_products(work)
     split_operands(work)
     lay_in_line(work)

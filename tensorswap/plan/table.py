@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import dataclass
 
 from ..language import ir
+from ..language.build import conjuncts
 from ..language.render import statement as show_statement
 from ..language.sizes import Sizes
+from .nest import Nest
+
+Formula = Counter[tuple[str, ...]]  # how often a product of index sizes counts
 
 
 @dataclass(frozen=True)
 class Row:
-    """One kernel: the statements it runs, its parallel index and why that is safe, its work and memory traffic."""
+    """One kernel: its statements, how it runs and why that is safe, its work and memory traffic."""
 
     statements: tuple[str, ...]
-    parallel: str
+    how: str
     why: str
     operations: int
     bytes: int
+    operations_formula: str
+    bytes_formula: str
+    local: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -27,38 +34,98 @@ class PlanTable:
     """Prints as a table. `reason` says why a program is interpreted instead, if it is."""
 
     rows: tuple[Row, ...]
-    memory: int
+    results: int = 0  # bytes of the outputs
+    workspace: int = 0  # bytes of everything else that a run needs beside inputs and outputs
+    saved: tuple[str, ...] = ()  # values that one kernel leaves in memory for another
+    note: str = ""
     reason: str | None = None
 
     def __str__(self) -> str:
         if self.reason:
             return f"interpreted: {self.reason}"
-        lines = [f"{'kernel':<8}{'runs':<26}{'operations':>12}{'bytes':>12}  statement"]
+        width = max([len(row.how) for row in self.rows] + [len("runs")]) + 2
+        lines = [f"{'kernel':<8}{'runs':<{width}}{'operations':>10}{'bytes':>10}  statement"]
         for number, row in enumerate(self.rows, 1):
             first, *rest = row.statements
-            how = f"parallel over {row.parallel}" if row.parallel else "serial"
-            lines.append(f"{number:<8}{how:<26}{_short(row.operations):>12}{_short(row.bytes):>12}  {first}")
-            lines += [f"{'':<58}  {text}" for text in rest]
-            lines.append(f"{'':<8}({row.why})")
-        total, traffic = sum(r.operations for r in self.rows), sum(r.bytes for r in self.rows)
-        lines.append(
-            f"{'total':<34}{_short(total):>12}{_short(traffic):>12}  {_short(self.memory)}B of memory for results"
-        )
+            lines.append(f"{number:<8}{row.how:<{width}}{_short(row.operations):>10}{_short(row.bytes):>10}  {first}")
+            lines += [f"{'':<{28 + width}}  {text}" for text in rest]
+            lines.append(f"{'':<8}safe: {row.why}")
+            if row.local:
+                lines.append(f"{'':<8}never stored beyond a strip: {', '.join(row.local)}")
+            lines.append(f"{'':<8}operations: {row.operations_formula}; bytes: {row.bytes_formula}")
+        operations, moved = (sum(getattr(r, name) for r in self.rows) for name in ("operations", "bytes"))
+        lines.append(f"{'total':<{8 + width}}{_short(operations):>10}{_short(moved):>10}")
+        lines.append(f"memory: {_short(self.results)}B of results, {_short(self.workspace)}B of workspace")
+        if self.saved:
+            lines.append(f"saved from one kernel to another: {', '.join(self.saved)}")
+        if self.note:
+            lines.append(self.note)
         return "\n".join(lines)
 
     __repr__ = __str__
 
 
-def row(statements: Sequence[ir.Statement], parallel: str | None, why: str, sizes: Sizes, width: int) -> Row:
+def row(nest: Nest, sizes: Sizes, width: int) -> Row:
     """The cost of a kernel: operations at every loop point, and each tensor that it touches moved once."""
-    operations = sum(_points(s, sizes) * _operations(s) for s in statements)
-    tensors = {a.tensor for s in statements for a in (s.target, *s.reads)}
-    moved = sum(math.prod(sizes.shapes[t]) for t in tensors) * width
-    return Row(tuple(map(show_statement, statements)), parallel or "", why, operations, moved)
+    statements = nest.statements
+    operations: Formula = Counter()
+    for statement in statements:
+        operations[tuple(statement.indices)] += _operations(statement)
+    work = sum(_points(s, sizes) * _operations(s) for s in statements)
+    local = set(_local(nest))
+    moved: Formula = Counter()
+    count = 0
+    for access in {a.tensor: a for s in statements for a in (s.target, *s.reads) if a.tensor not in local}.values():
+        names = tuple(_axis(access, k) for k in range(len(access.indices)))
+        moved[names] += width
+        count += width * math.prod(sizes.shapes[access.tensor])
+    return Row(
+        tuple(shown(show_statement(s)) for s in statements), _how(nest), shown(nest.why), round(work), count,
+        _formula(operations), _formula(moved), tuple(shown(name) for name in sorted(local)),
+    )  # fmt: skip
 
 
-def _points(statement: ir.Statement, sizes: Sizes) -> int:
-    return math.prod(sizes.index[i] for i in statement.indices)
+def shown(text: str) -> str:
+    """Names that passes make hold a space; a reader sees one word."""
+    for word in ("padded", "product", "shared", "summed", "operand", "transposed", "quotient", "axis", "old"):
+        text = text.replace(f"{word} ", f"{word}_") if any(f"{word} {d}" in text for d in range(10)) else text
+    return text
+
+
+def _local(nest: Nest) -> list[str]:
+    inner = [name for item in nest.items if isinstance(item, Nest) for name in _local(item)]
+    return [*(nest.local if nest.strip else ()), *inner]
+
+
+def _how(nest: Nest) -> str:
+    if nest.index is None:
+        return "serial"
+    strips = f" by {nest.strip}" if nest.strip > 1 else ""
+    inner = [item for item in nest.items if isinstance(item, Nest)]
+    within = f", {inner[0].index} by {inner[0].strip}" if inner else ""
+    return shown(f"parallel over {nest.index}{strips}{within}")
+
+
+def _axis(access: ir.Access, axis: int) -> str:
+    return ir.bare(access.indices[axis]) or f"{access.tensor}:{axis}"
+
+
+def _formula(terms: Formula) -> str:
+    """`2*i*j*k + 3*i*j`, the longest products first."""
+    merged: Formula = Counter()
+    for names, count in terms.items():
+        merged[tuple(sorted(names))] += count
+    ordered = sorted(merged.items(), key=lambda term: (-len(term[0]), term[0]))
+    return shown(" + ".join("*".join([str(count), *names]) for names, count in ordered if count) or "0")
+
+
+def _points(statement: ir.Statement, sizes: Sizes) -> float:
+    """Loop points: a comparison of two indices keeps about half of them."""
+    points: float = math.prod(sizes.index[i] for i in statement.indices)
+    for atom in conjuncts(statement.guard):
+        if isinstance(atom, ir.Compare) and len(ir.index_names(atom)) == 2 and atom.operator in ("<", "<=", ">", ">="):
+            points /= 2
+    return points
 
 
 def _operations(statement: ir.Statement) -> int:

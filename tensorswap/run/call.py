@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..interpret import reference
 from ..language import ir
-from ..plan.table import PlanTable, row
+from ..plan.table import PlanTable, row, shown
 from .arguments import Bound, bind, defaults
 from .execute import Executable
 from .safe import needs_interpreter
@@ -50,9 +50,12 @@ class Prepared:
 class Caller:
     """Runs a program, compiled where that is safe, interpreted where it is not."""
 
-    def __init__(self, loops: ir.Loops, check: Callable[[Mapping[str, Any]], bool]) -> None:
+    def __init__(
+        self, loops: ir.Loops, check: Callable[[Mapping[str, Any]], bool], in_steps: Callable[[Bound], Bound]
+    ) -> None:
         self.loops = loops
         self.check = check  # of the program that this one is a derivative of
+        self.in_steps = in_steps
         self.prepared: dict[Signature, Prepared] = {}
         self.standing = defaults(loops)
         self.sizing = {*loops.static_names, *loops.indices}  # names whose numbers are part of the program
@@ -73,7 +76,7 @@ class Caller:
         known.exact = reference.check(bound.loops, bound.arrays, bound.sizes, bound.kinds) or exact
         known.ranges = _ranges(arguments)
         if signature is not None:
-            known.convert = known.executable.conversions([arguments[name] for name in self.loops.inputs])
+            known.convert = known.executable.conversions(arguments)
             self.prepared[signature] = known
         return known.executable.run(bound.arrays)
 
@@ -97,13 +100,17 @@ class Caller:
         bound = bind(self.loops, arguments)
         known = self.prepare(bound)
         if known.executable is None:
-            return PlanTable((), 0, known.reason)
+            return PlanTable((), reason=known.reason)
         made = known.executable
-        rows = [
-            row(k.nest.statements, k.nest.index, k.nest.why, made.sizes, bound.dtype.itemsize) for k in made.kernels
-        ]
-        memory = sum(math.prod(made.sizes.shapes[t]) for t in made.loops.written) * bound.dtype.itemsize
-        return PlanTable(tuple(rows), memory)
+        rows = [row(k.nest, made.sizes, bound.dtype.itemsize) for k in made.kernels]
+        places, workspace = made.buffers
+        return PlanTable(
+            tuple(rows),
+            sum(math.prod(made.sizes.shapes[t]) * made.stored(t).itemsize for t in made.loops.outputs),
+            workspace,
+            tuple(shown(name) for name in places if name in made.loops.written),
+            "run by numpy's matrix product, which wins at these sizes" if made.products else "",
+        )
 
     def source(self, arguments: Mapping[str, Any]) -> str:
         """The generated Numba source of a call with these arguments."""
@@ -114,7 +121,7 @@ class Caller:
 
     def prepare(self, bound: Bound) -> Prepared:
         reason = needs_interpreter(bound)
-        return Prepared(None if reason else Executable(bound, threads()), reason, {})
+        return Prepared(None if reason else Executable(self.in_steps(bound), threads()), reason, {})
 
 
 def _ranges(arguments: Mapping[str, Any]) -> dict[str, tuple[int, int]]:

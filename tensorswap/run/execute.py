@@ -19,6 +19,7 @@ from ..interpret.grid import identity
 from ..interpret.reference import argument_offsets
 from ..language import ir
 from ..language.types import Types, infer_types
+from ..plan.blas import matrix_products
 from ..plan.first import first_writes
 from ..plan.nest import Nest, Nester, lifetimes
 from ..plan.prepare import prepare
@@ -36,6 +37,8 @@ class Executable:
 
     def __init__(self, bound: Bound, threads: int) -> None:
         self.threads = threads
+        same = len({array.dtype for array in bound.arrays.values()}) == 1 and bound.dtype.kind == "f"
+        self.products = matrix_products(bound.loops, bound.sizes) if same else None
         self.loops, self.sizes = prepare(bound.loops, bound.sizes)
         self.types: Types = infer_types(self.loops, bound.kinds)
         self.default = bound.dtype
@@ -59,6 +62,14 @@ class Executable:
                 self.producer[len(self.kernels)] = position
                 self.kernels.append(self.joining(nest, name))
         self.inputs = [(name, self.stored(name)) for name in self.loops.inputs]
+
+    def multiply(self, arrays: dict[str, Array]) -> dict[str, Array]:
+        """The outputs of a program that is nothing but large matrix products."""
+        for product in self.products or ():
+            left, right = arrays[product.left], arrays[product.right]
+            result = np.matmul(left.T if product.turn_left else left, right.T if product.turn_right else right)
+            arrays[product.target] = result if product.sign > 0 else np.negative(result, out=result)
+        return {name: arrays[name] for name in self.loops.outputs}
 
     def stored(self, name: str) -> np.dtype[Any]:
         return self.expressions.stored(name)
@@ -168,8 +179,9 @@ class Executable:
         whole = (0, len(kernel.nest.statements))
         return place([Buffer(name, size, *spans.get(name, whole)) for name, size in kernel.scratch.items()])
 
-    def conversions(self, arrays: list[Any]) -> list[int]:
+    def conversions(self, inputs: Mapping[str, Any]) -> list[int]:
         """The positions of inputs that kernels cannot read as they are."""
+        arrays = [inputs[name] for name, _ in self.inputs]
         return [
             k
             for k, (array, (_, dtype)) in enumerate(zip(arrays, self.inputs, strict=True))
@@ -186,8 +198,10 @@ class Executable:
         `convert` are the positions of inputs that are not plain contiguous arrays of the right type; None: find out.
         """
         arrays = [inputs[name] for name, _ in self.inputs]
-        for k in self.conversions(arrays) if convert is None else convert:
+        for k in self.conversions(inputs) if convert is None else convert:
             arrays[k] = np.array(arrays[k], self.inputs[k][1], order="C")
+        if self.products is not None:
+            return self.multiply(dict(zip(self.loops.inputs, arrays, strict=True)))
         context = self.context
         for old, shape, dtype, start in context.results:
             if old is not None:  # an update: the caller's array stays as it is

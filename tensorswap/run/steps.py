@@ -1,0 +1,27 @@
+"""Steps: the derivative of a program whose long products are taken in steps of two, in the place of the derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..language import ir
+from ..language.sizes import Sizes, infer, resolve
+from ..plan.products import has_long_product, order_products
+from ..plan.work import Work
+from .arguments import Bound
+
+
+def derived_in_steps(origin: ir.Loops, derivation: Callable[[ir.Loops], ir.Loops], bound: Bound) -> Bound:
+    """What to run for a call of a derivative: the same results, with intermediate products shared."""
+    if not has_long_product(origin) or any(i not in bound.sizes.index for i in origin.indices):
+        return bound
+    work = Work(origin, Sizes(dict(bound.sizes.index), dict(bound.sizes.shapes), bound.sizes.statics))
+    order_products(work)
+    loops = derivation(work.loops)
+    if not set(loops.inputs) <= set(bound.arrays) or loops.outputs != bound.loops.outputs:
+        return bound
+    given = {name: work.sizes.index[name] for name in loops.indices if name in work.sizes.index}
+    shapes = {name: array.shape for name, array in bound.arrays.items()}
+    sizes = resolve(loops, infer(loops, frozenset(given)), shapes, bound.sizes.statics, given)
+    return replace(bound, loops=loops, sizes=sizes)
