@@ -158,7 +158,10 @@ class Roles:
         if taken is None:
             return None
         steps = math.prod(weight(i) for i in self.summed)
-        order = sorted(self.summed, key=lambda i: (-abs(of_b[i]), -abs(of_a[i])))
+        # an index of which a strip runs stands outermost: the steps inside it then follow each other without gaps
+        order = sorted(self.summed, key=lambda i: (i not in layout.least, -abs(of_b[i]), -abs(of_a[i])))
+        if sum(i in layout.least for i in order) > 1:
+            return None
         lanes = vector_bytes() // self.write.stored(a.access.tensor).itemsize
         rows, columns = layout.least_count(a.along), layout.least_count(b.along)
         fits = min(columns, lanes * VECTORS[vector_bytes()]) * min(rows, ROWS[vector_bytes()])
@@ -171,14 +174,13 @@ class Roles:
         )
         in_column = columns
         dot_along = [i for i in self.summed if of_a[i] == 1 and of_b[i] == 1 and weight(i) >= 16]
-        ahead_b = None if taken.bounds else self.ahead(b, of_b)
-        ahead_a = None if taken.bounds else self.ahead(a, of_a)
+        ahead_b, ahead_a = self.ahead(b, of_b), self.ahead(a, of_a)
         thrashing = self.thrashes(of_b, order[-1])
         if of_b[b.along] == 1 and not (thrashing and (ahead_b is not None or in_row >= 4 * REUSE)):
             b = replace(b, mode="direct")
         elif ahead_b is not None:
             b = replace(b, mode="ahead", level=ahead_b)
-        elif in_row >= REUSE and not taken.bounds:
+        elif in_row >= REUSE:
             b = replace(b, mode="packed")
         elif of_b[b.along] == 1:
             b = replace(b, mode="direct")
@@ -189,19 +191,17 @@ class Roles:
         else:
             return None
         merged = one_loop or self.merges(of_b, order)
-        jumping = self.thrashes(of_a, order[-1]) and in_column >= 16 and not taken.bounds
+        jumping = self.thrashes(of_a, order[-1]) and in_column >= 16
         if of_a[a.along] == 1 and (one_loop or self.merges(of_a, order)) and not jumping:
             a = replace(a, mode="direct")
         elif ahead_a is not None and steps >= 16:
             a = replace(a, mode="ahead", level=ahead_a)
-        elif (jumping and of_a[a.along] == 1) or (
-            in_column >= 32 and steps >= 16 and not taken.bounds and b.mode != "direct"
-        ):
+        elif (jumping and of_a[a.along] == 1) or (in_column >= 32 and steps >= 16 and b.mode != "direct"):
             a = replace(a, mode="packed")
         else:
             a = replace(a, mode="scalar")
         if a.mode != "scalar" and b.mode == "direct" and not merged:
-            if in_row >= REUSE and not taken.bounds:
+            if in_row >= REUSE:
                 b = replace(b, mode="packed")
             else:
                 a = replace(a, mode="scalar")
@@ -254,8 +254,11 @@ class Roles:
                 return None
             if touched <= {found.row, found.column}:
                 guards.append(atom)
-            elif len(found.summed) == 1 and touched <= {found.row, found.summed[0]}:
-                if any(f is None or f.terms.get(found.summed[0]) not in (Number(1), Number(-1)) for f in forms):
+            elif len(found.summed) == 1 and touched <= {found.row, found.column, found.summed[0]}:
+                units = (Number(1), Number(-1))
+                if any(f is None or f.terms.get(found.summed[0]) not in units for f in forms):
+                    return None
+                if any(f is not None and f.terms.get(found.column, Number(1)) not in units for f in forms):
                     return None
                 bounds += at_least_zero(atom)
             else:
@@ -298,7 +301,8 @@ class ContractionWriter:
         rest = math.prod(self.layout.sizes.index[i] for i in found.summed[1:])
         most = max(STEPS // max(rest, 1), 1)
         long = not known or self.layout.sizes.index[first] > 2 * most
-        self.chunk = most if packing and long and "ahead" not in (found.a.mode, found.b.mode) else None
+        whole = "ahead" in (found.a.mode, found.b.mode) or bool(found.bounds)
+        self.chunk = most if packing and long and not whole else None
         count = self.layout.sizes.index[first]
         self.steps = (min(2 * most, count) if self.chunk is None and known else most if self.chunk else count) * rest
         if self.chunk is None:
@@ -531,13 +535,15 @@ class ContractionWriter:
         """The tensor or panel that a tile reads, and where it begins."""
         operand, moves = (self.found.a, self.of_a) if side == "a" else (self.found.b, self.of_b)
         panel = f"panel {side} {id(self.statement)}"
+        first = self.found.summed[0]
+        skipped = f" + ({starts[first]} - {self.ranges[first][0]}) * {self.step(side)}" if self.found.bounds else ""
         if operand.mode == "ahead":
-            return self.layout.tensor(panel), self.panel_place(side, "row" if side == "a" else "column")
+            return self.layout.tensor(panel), self.panel_place(side, "row" if side == "a" else "column") + skipped
         if operand.mode == "packed":
             place = "0"
             if side == "b":
                 place = f"(column - {low_c}) * {self.steps}" if low_c != "0" else f"column * {self.steps}"
-            return self.layout.tensor(panel), place
+            return self.layout.tensor(panel), place + skipped
         zero = ir.transform(operand.access, ir.substitute_indices(dict.fromkeys(self.found.summed, Number(0))))
         assert isinstance(zero, ir.Access)
         extra = "".join(f" + {low} * {moves[name]}" for name, low in starts.items())
@@ -577,13 +583,13 @@ class ContractionWriter:
         return [("1", 0, 0)] * (3 - len(result)) + result
 
     def common_range(self, indent: str, low: str, high: str) -> tuple[str, str]:
-        """The start and the number of values of the summed index that all rows of a tile have in common."""
+        """The start and the number of values of the summed index that all elements of a tile have in common."""
         k = self.found.summed[0]
         lows, highs = [low], [high]
         for bound in self.found.bounds:
             form = affine(self.layout.known(bound))
             assert form is not None
-            least = self.least_over_rows(form.without(k))
+            least = self.least_over_tile(form.without(k))
             if form.terms[k] == Number(1):  # k + rest >= 0 for every row of the tile
                 lows.append(f"-({least})")
             else:
@@ -592,10 +598,13 @@ class ContractionWriter:
         self.add(indent, f"high_k = max(low_k, {_joined('min', highs)})")
         return "low_k", "high_k - low_k"
 
-    def least_over_rows(self, form: Affine) -> str:
-        coefficient = form.terms.get(self.found.row, Number(0))
-        assert isinstance(coefficient, Number)
-        return f"{self.write.integer(form.expression())} + {min(int(coefficient.value) * (self.rows - 1), 0)}"
+    def least_over_tile(self, form: Affine) -> str:
+        least = 0
+        for name, size in ((self.found.row, self.rows), (self.found.column, self.columns)):
+            coefficient = form.terms.get(name, Number(0))
+            assert isinstance(coefficient, Number)
+            least += min(int(coefficient.value) * (size - 1), 0)
+        return f"{self.write.integer(form.expression())} + {least}"
 
     def edges(self) -> list[str]:
         """Conditions under which a tile was moved back over the one before."""
@@ -660,20 +669,26 @@ class ContractionWriter:
         self.add(indent, *lines)
 
     def left_over(self, indent: str) -> None:
-        """The points of a tile's rows whose summed index is not common to all of them."""
+        """The points of a tile whose summed index is not common to all of its elements."""
         found, layout = self.found, self.layout
         k = found.summed[0]
         row, column, name = layout.index(found.row), layout.index(found.column), layout.index(k)
         low, high = self.ranges[k]
         lows, highs = [low], [high]
+        first, past = ["column"], [f"first_column + {self.columns}"]
         for bound in found.bounds:
             form = affine(layout.known(bound))
             assert form is not None
-            rest = self.write.integer(form.without(k).expression())
-            if form.terms[k] == Number(1):
-                lows.append(f"-({rest})")
+            solved = found.column if found.column in form.terms else k
+            rest = self.write.integer(form.without(solved).expression())
+            below, above = (lows, highs) if solved == k else (first, past)
+            if form.terms[solved] == Number(1):
+                below.append(f"-({rest})")
             else:
-                highs.append(f"({rest}) + 1")
+                above.append(f"({rest}) + 1")
+        columns = f"        for {column} in range({_joined('max', first)}, {_joined('min', past)}):"
+        truths = [self.write.truth(atom) for atom in found.guards]
+        guard = [f"            if {' and '.join(truths)}:"] if truths else []
         place = f"{layout.tensor(self.statement.target.tensor)}[{self.write.offset(self.statement.target)}]"
         a, b = (
             f"{layout.tensor(operand.access.tensor)}[{self.write.offset(operand.access)}]"
@@ -681,8 +696,13 @@ class ContractionWriter:
         )
         step = [
             f"        number = {a} * {self.scale()}",
-            f"        for {column} in range(column, first_column + {self.columns}):",
-            f"            {place} = {place} + number * {b}",
+            columns,
+            *(
+                [f"            if {' and '.join(self.write.truth(atom) for atom in found.guards)}:"]
+                if found.guards
+                else []
+            ),
+            f"            {'    ' if found.guards else ''}{place} = {place} + number * {b}",
         ]
         lines = [
             f"first_row, first_column = {row}, {column}",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -26,6 +28,7 @@ from .expression import Expressions
 from .layout import Cut, Layout, Word
 
 BEST = "best of "  # names the tensor beside an argmax= that holds the values of its winners
+NAME = re.compile(r"[a-z]+\d+")  # what a function that the kernel calls may take as an argument
 UNROLL = 16  # terms of a sum that are written out rather than looped over
 
 
@@ -66,6 +69,7 @@ class KernelWriter:
         self.strips: dict[str, tuple[str, str]] = {}  # indices of which a loop around runs over strips
         self.filled: set[str] = set()
         self.begun: set[int] = set()  # statements whose targets got their first values further out
+        self.steps: list[list[str]] = []  # functions that the kernel calls
         self.count = 0  # of the local variables so far
         self.levels: list[tuple[str, frozenset[str]]] = []  # the nests around: index, and the tensors written within
         self.ahead: list[tuple[list[str], str]] = []  # the lines before the strips of each of them
@@ -105,7 +109,8 @@ class KernelWriter:
             for word in self.layout.words
             if word.kind == "local"
         }
-        return Kernel("\n".join([*head, *loop, *self.lines]) + "\n", tuple(self.layout.words), nest, scratch)
+        steps = [line for step in self.steps for line in step]
+        return Kernel("\n".join([*steps, *head, *loop, *self.lines]) + "\n", tuple(self.layout.words), nest, scratch)
 
     def bytes_of(self, name: str) -> int:
         return math.prod(self.layout.sizes.shapes[name]) * self.write.stored(name).itemsize
@@ -151,7 +156,11 @@ class KernelWriter:
                 self.filled = filled | (self.filled - set(item.local))
             else:
                 self.item(item, indent + "    ")
-        outer += [*before, *self.lines]
+        if before:
+            own = self.strips.pop(nest.index)
+            outer.append(f"{indent}{self.outlined(['    # panels, packed ahead', *_dedented(before)])}")
+            self.strips[nest.index] = own
+        outer += self.lines
         self.lines = outer
         self.levels.pop()
         self.ahead.pop()
@@ -215,7 +224,23 @@ class KernelWriter:
     # -- one statement
 
     def statement(self, statement: ir.Statement, indent: str) -> None:
-        self.lines.append(f"{indent}# {self.renamed(statement)}")
+        outer, self.lines = self.lines, []
+        text = self.renamed(statement)
+        self.statement_body(statement, "    ")
+        outer.append(f"{indent}{self.outlined([f'    # {text}', *self.lines])}")
+        self.lines = outer
+
+    def outlined(self, lines: list[str]) -> str:
+        """The call of a function for these lines: compilers take longer for one long function than for many."""
+        known = {*self.layout.tensors.values(), *self.layout.variables.values()}
+        known |= {self.layout.index(index) for index in self.fixed}
+        known |= {name for pair in self.strips.values() for name in pair}
+        names = [n for n in dict.fromkeys(NAME.findall("\n".join(lines[1:]))) if n in known]
+        function = f"step{len(self.steps)}({', '.join(names)})"
+        self.steps.append(["@njit(**OPTIONS)", f"def {function}:", *lines, "", ""])
+        return function
+
+    def statement_body(self, statement: ir.Statement, indent: str) -> None:
         private = self.layout.kinds.get(statement.target.tensor) == "private"
         store = id(statement) in self.stores and id(statement) not in self.begun and not private
         found = Roles(statement, self.write, self.fixed, self.levels).find()
@@ -619,6 +644,11 @@ def _inner_statements(item: ir.Item) -> list[ir.Statement]:
         return [s for inner in item.body for s in _inner_statements(inner)]
     assert isinstance(item, ir.Statement)
     return [item]
+
+
+def _dedented(lines: list[str]) -> list[str]:
+    """The lines as they stand in a function."""
+    return textwrap.indent(textwrap.dedent("\n".join(lines)), "    ").split("\n")
 
 
 def _always_called(value: Expr) -> Iterator[Expr]:

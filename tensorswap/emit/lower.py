@@ -43,6 +43,7 @@ class Lowerer:
     def __init__(self, name: str, library: Any, special: dict[str, Callable[..., None]]) -> None:
         self.context = cpu_target.target_context
         self.library = library
+        self.name = name
         self.module = library.create_ir_module(name)
         self.special = special
         words = WORD.as_pointer()
@@ -51,15 +52,36 @@ class Lowerer:
         self.variables: dict[str, tuple[Any, str]] = {}
         self.loops: list[Any] = []  # where `continue` goes
         self.linked: set[str] = set()
+        self.steps: dict[str, ast.FunctionDef] = {}  # functions that are called once each
 
     def lower(self, source: str) -> None:
-        (definition,) = ast.parse(source).body
-        assert isinstance(definition, ast.FunctionDef)
-        for argument, code in zip(definition.args.args, self.function.args, strict=True):
-            self.set(argument.arg, Value(code, "*i8"))
+        definitions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+        self.steps = {definition.name: definition for definition in definitions[:-1]}
+        self.define(definitions[-1], ["*i8"] * 4)
+        self.library.add_ir_module(self.module)
+
+    def define(self, definition: ast.FunctionDef, kinds: list[str]) -> None:
+        """Fills the function at hand."""
+        for argument, code, kind in zip(definition.args.args, self.function.args, kinds, strict=True):
+            self.set(argument.arg, Value(code, kind))
         self.body(definition.body)
         self.builder.ret_void()
-        self.library.add_ir_module(self.module)
+
+    def step(self, name: str, arguments: list[Value]) -> None:
+        """Calls a function of the source. No two tensors of a statement share memory, and LLVM is told so."""
+        outside = self.function, self.builder, self.variables, self.loops
+        kind = llvm.FunctionType(llvm.VoidType(), [a.code.type for a in arguments])
+        function = llvm.Function(self.module, kind, f"{self.name}_{name}")
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        for argument, value in zip(function.args, arguments, strict=True):
+            if value.type[0] == "*":
+                argument.add_attribute("noalias")
+        self.function, self.variables, self.loops = function, {}, []
+        self.builder = llvm.IRBuilder(function.append_basic_block("entry"))
+        self.define(self.steps[name], [a.type for a in arguments])
+        self.function, self.builder, self.variables, self.loops = outside
+        self.builder.call(function, [a.code for a in arguments])
 
     # -- statements
 
@@ -305,6 +327,9 @@ class Lowerer:
             return Value(
                 builder.select(builder.icmp_signed("<", value, value.type(0)), builder.neg(value), value), "i8"
             )
+        if name in self.steps:
+            self.step(name, arguments)
+            return None
         if name in self.special:
             self.special[name](builder, [a.code for a in arguments])
             return None

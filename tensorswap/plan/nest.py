@@ -87,6 +87,7 @@ class _Candidate:
     private: frozenset[str] = frozenset()
     seen: dict[str, frozenset[int]] = field(default_factory=dict)  # axes common to all accesses of every tensor
     read: frozenset[str] = frozenset()
+    in_line: bool = False  # elements of some large tensor lie side by side along it: strips would cut them apart
 
 
 class Nester:
@@ -144,7 +145,8 @@ class Nester:
         return result
 
     def best(self, candidates: list[_Candidate]) -> float:
-        return max((self.weight(c.index) for c in candidates), default=0)
+        """How many values the best index has, as far as that counts: strips of an index in line are short ones."""
+        return max((min(self.weight(c.index), 2 if c.in_line else math.inf) for c in candidates), default=0)
 
     def joined(self, candidates: list[_Candidate], item: _Touched, parallel: bool) -> list[_Candidate]:
         """The candidates that still hold when the item joins."""
@@ -156,12 +158,15 @@ class Nester:
         if index in block_indices(item.item):
             return None
         seen, private, written = dict(candidate.seen), set(candidate.private), set(candidate.axes)
+        in_line = candidate.in_line
         for statement in item.statements:
             if index not in statement.indices:
                 return None
             for access in (statement.target, *statement.reads):
                 here = frozenset(k for k, e in enumerate(access.indices) if ir.bare(e) == index)
                 seen[access.tensor] = seen.get(access.tensor, here) & here
+                last = len(access.indices) - 1
+                in_line |= last > 0 and last in here and self.sizes.shapes[access.tensor][last] >= 2 * GRAIN
             name = statement.target.tensor
             written.add(name)
             if not any(ir.bare(e) == index for e in statement.target.indices):
@@ -174,7 +179,7 @@ class Nester:
         if any(not seen[name] for name in written - private):
             return None
         axes = {name: seen[name] for name in written}
-        return _Candidate(index, axes, frozenset(private), seen, read)
+        return _Candidate(index, axes, frozenset(private), seen, read, in_line)
 
     def may_be_private(self, statement: ir.Statement, parallel: bool) -> bool:
         if statement.operator in ("=", "argmax=", "argmin="):
@@ -233,11 +238,10 @@ class Nester:
         index = candidate.index
         size = self.sizes.index[index]
         places = [k for s in statements for k, e in enumerate(s.target.indices) if ir.bare(e) == index]
-        last = sum(ir.bare(s.target.indices[-1]) == index for s in statements if s.target.indices)
         return (
             float(size > 1) + float(min(self.weight(index), PLENTY) >= PLENTY or size >= PLENTY // 2),
+            -float(candidate.in_line),
             -len(candidate.private),
-            -last,
             -sum(places),
         )
 

@@ -9,6 +9,7 @@ from ..language.affine import affine
 from ..language.ir import Number
 from ..language.sizes import Sizes
 from ..rules.order import complete_when_read
+from .common import share_values
 from .inside import compare_inside
 from .merge import merge_sums
 from .operands import split_operands
@@ -26,6 +27,7 @@ def prepare(loops: ir.Loops, sizes: Sizes) -> tuple[ir.Loops, Sizes]:
     unstride(work)
     pad(work)
     merge_sums(work)
+    share_values(work)
     order_products(work)
     split_operands(work)
     lay_in_line(work)

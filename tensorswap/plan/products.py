@@ -6,6 +6,7 @@ adjoint statements are looked at together. A factor that the sum does not run ov
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
@@ -68,6 +69,9 @@ class _Orderer:
         self.out: list[ir.Item] = []
         self.steps: list[_Step] = []
         self.written: Counter[str] = Counter()  # how often each tensor was written so far
+        self.upcoming = [
+            s for s in work.loops.body if isinstance(s, ir.Statement) and s.operator in ir.SUM and s.guard is None
+        ]
 
     def statement(self, statement: ir.Statement) -> None:
         leaves, scale = self.leaves(statement.value)
@@ -122,7 +126,11 @@ class _Orderer:
         target = ir.index_names(statement.target)
         leaves = self.reuse(leaves, target | guard, frozenset(atoms))
         while len(leaves) > 2:
-            for pair in self.path(leaves, target | guard):
+            if len(leaves) < EXHAUSTIVE:
+                steps = [self.shared_pair(statement, leaves, target | guard)]
+            else:
+                steps = self.path(leaves, target | guard)
+            for pair in steps:
                 if len(leaves) <= 2:
                     break
                 chosen = [leaves[k] for k in sorted(pair)]
@@ -135,6 +143,47 @@ class _Orderer:
         if all(isinstance(e, ir.Index) for e in statement.target.indices) and guard <= target:
             parts: Counter[Hashable] = sum((leaf.parts for leaf in leaves), Counter())
             self.steps.append(_Step(parts, target, frozenset(atoms), None, final))
+
+    def shared_pair(self, statement: ir.Statement, leaves: list[_Leaf], output: frozenset[str]) -> tuple[int, ...]:
+        """The first step of a best order: of equally good ones, that whose work another statement can share."""
+        choices = []
+        for pair in itertools.combinations(range(len(leaves)), 2):
+            both = [leaves[k] for k in pair]
+            rest = [leaf.indices for k, leaf in enumerate(leaves) if k not in pair]
+            indices = both[0].indices | both[1].indices
+            kept = indices & (output | frozenset().union(*rest))
+            work = self.work.volume(indices)
+            cost = work + self.least_work([*rest, kept], output)
+            shares = any(
+                self.could_share(other, both[0].parts + both[1].parts, kept)
+                for other in self.upcoming
+                if other is not statement
+            )
+            choices.append((cost, -work if shares else 0, pair))
+        least = min(cost for cost, _, _ in choices)
+        return min((gain, cost, pair) for cost, gain, pair in choices if cost <= 1.1 * least)[2]
+
+    def least_work(self, factors: list[frozenset[str]], output: frozenset[str]) -> int:
+        """The points of the cheapest order."""
+        if len(factors) == 1:
+            return 0
+        found = []
+        for a, b in itertools.combinations(range(len(factors)), 2):
+            rest = [f for k, f in enumerate(factors) if k not in (a, b)]
+            indices = factors[a] | factors[b]
+            kept = indices & (output | frozenset().union(*rest))
+            found.append(self.work.volume(indices) + self.least_work([*rest, kept], output))
+        return min(found)
+
+    def could_share(self, other: ir.Statement, parts: Counter[Hashable], kept: frozenset[str]) -> bool:
+        """Whether a step of these factors serves another statement too."""
+        leaves, _ = self.leaves(other.value)
+        inside = [leaf for leaf in leaves if leaf.parts <= parts]
+        if sum((leaf.parts for leaf in inside), Counter()) != parts:
+            return False
+        rest = frozenset().union(*(leaf.indices for leaf in leaves if leaf not in inside))
+        needed = rest | ir.index_names(other.target)
+        return frozenset().union(*(leaf.indices for leaf in inside)) & needed == kept
 
     def path(self, leaves: list[_Leaf], output: frozenset[str]) -> list[tuple[int, ...]]:
         """The order of steps, as positions in the list of factors that shrinks from step to step."""

@@ -87,7 +87,7 @@ def row(nest: Nest, sizes: Sizes, width: int) -> Row:
 
 def shown(text: str) -> str:
     """Names that passes make hold a space; a reader sees one word."""
-    for word in ("padded", "product", "shared", "summed", "operand", "transposed", "quotient", "axis", "old"):
+    for word in ("padded", "product", "shared", "summed", "operand", "transposed", "value", "quotient", "axis", "old"):
         text = text.replace(f"{word} ", f"{word}_") if any(f"{word} {d}" in text for d in range(10)) else text
     return text
 

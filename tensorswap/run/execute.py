@@ -30,6 +30,7 @@ PARALLEL = 10_000  # nanoseconds of work below which the other threads would com
 PARTS = "copies of "  # names the copies that the threads of a kernel have of a tensor
 
 Array = NDArray[Any]
+NOTHING = np.empty(0, np.uint8)
 
 
 class Executable:
@@ -213,7 +214,8 @@ class Executable:
         memory = context.memory()
         arrays.append(memory)
         context.frame(arrays)
-        context.spare.append(memory)
+        if context.size:
+            context.spare.append(memory)
         return {name: arrays[k] for name, k in context.outputs}
 
 
@@ -273,6 +275,8 @@ class Context:
 
     def memory(self) -> Array:
         """Memory for what is neither input nor output, with first values where they are needed."""
+        if not self.size:
+            return NOTHING
         try:
             memory = self.spare.pop()
         except IndexError:

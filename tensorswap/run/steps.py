@@ -19,8 +19,10 @@ def derived_in_steps(origin: ir.Loops, derivation: Callable[[ir.Loops], ir.Loops
     work = Work(origin, Sizes(dict(bound.sizes.index), dict(bound.sizes.shapes), bound.sizes.statics))
     order_products(work)
     loops = derivation(work.loops)
-    if not set(loops.inputs) <= set(bound.arrays) or loops.outputs != bound.loops.outputs:
+    if not set(loops.inputs) <= set(bound.arrays) or set(loops.outputs) != set(bound.loops.outputs):
         return bound
+    if loops.header is None:
+        loops = replace(loops, returns=bound.loops.outputs)
     given = {name: work.sizes.index[name] for name in loops.indices if name in work.sizes.index}
     shapes = {name: array.shape for name, array in bound.arrays.items()}
     sizes = resolve(loops, infer(loops, frozenset(given)), shapes, bound.sizes.statics, given)

@@ -1,0 +1,102 @@
+"""Common values: a function value that several statements need is computed once and held, and `gelu` is taken apart so
+that its erf can be shared with its derivative."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+
+from ..language import ir
+from ..language.ir import Binary, Call, Expr, Number
+from .work import Work
+
+COSTLY = frozenset({"exp", "log", "log1p", "expm1", "sin", "cos", "tan", "tanh", "sigmoid", "erf", "sqrt", "softplus"})
+ROOT_HALF = 0.7071067811865476
+
+
+@dataclass
+class _Use:
+    value: Expr
+    count: int = 0
+
+
+def share_values(work: Work) -> None:
+    """Among statements outside blocks."""
+    work.loops = ir.map_loops(work.loops, _taken_apart)
+    body = list(work.loops.body)
+    uses: dict[tuple[Hashable, Expr | None], _Use] = {}
+    written: Counter[str] = Counter()
+    keys: list[dict[Expr, Hashable]] = []
+    for item in body:
+        mine: dict[Expr, Hashable] = {}
+        if isinstance(item, ir.Statement):
+            for node in set(_always(item.value)):
+                if node == item.value and item.operator == "=":
+                    continue
+                tensors = sorted({n.tensor for n in ir.walk(node) if isinstance(n, ir.Access)})
+                mine[node] = (node, tuple((name, written[name]) for name in tensors))
+                uses.setdefault((mine[node], item.guard), _Use(node)).count += 1
+            written[item.target.tensor] += 1
+        elif isinstance(item, ir.Block):
+            written.update(s.target.tensor for s in _statements(item))
+        keys.append(mine)
+    shared = {key for key, use in uses.items() if use.count > 1 and _fits(use.value, key[1])}
+    held: dict[tuple[Hashable, Expr | None], ir.Access] = {}
+    result: list[ir.Item] = []
+    for item, mine in zip(body, keys, strict=True):
+        if isinstance(item, ir.Statement):
+            for node in sorted(mine, key=lambda n: -len(ir.walk(n))):
+                key = (mine[node], item.guard)
+                if key not in shared or not any(n == node for n in ir.walk(item.value)):
+                    continue
+                if key not in held:
+                    names = dict.fromkeys(n.name for n in ir.walk(node) if isinstance(n, ir.Index))
+                    held[key] = work.tensor("value", [ir.Index(name) for name in names])
+                    result.append(ir.Statement(held[key], "=", node, item.guard))
+                item = replace(item, value=_replaced(item.value, node, held[key]))
+        result.append(item)
+    work.loops = replace(work.loops, body=tuple(result))
+
+
+def _replaced(value: Expr, old: Expr, new: Expr) -> Expr:
+    return ir.transform(value, lambda node: new if node == old else node)
+
+
+def _fits(node: Expr, guard: Expr | None) -> bool:
+    """A guard must be told by the value's own indices."""
+    if guard is None:
+        return True
+    plain = not any(isinstance(n, ir.Inside | ir.Access) for n in ir.walk(guard))
+    return plain and ir.index_names(guard) <= ir.index_names(node)
+
+
+def _taken_apart(node: Expr) -> Expr:
+    if isinstance(node, Call) and node.function == "gelu":
+        (x,) = node.arguments
+        inner = Call("erf", (Binary("*", Number(ROOT_HALF), x),))
+        return Binary("*", Binary("*", Number(0.5), x), Binary("+", Number(1), inner))
+    return node
+
+
+def _always(value: Expr) -> Iterator[Expr]:
+    """Costly calls that every point evaluates, of whole tensors."""
+    stack = [value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ir.Conditional | ir.Logic | ir.Access):
+            continue
+        if isinstance(node, Call) and node.function in COSTLY:
+            parts = ir.walk(node)
+            accesses = [n for n in parts if isinstance(n, ir.Access)]
+            bare = all(isinstance(e, ir.Index) for a in accesses for e in a.indices)
+            if accesses and bare and not any(isinstance(n, ir.Conditional | ir.Logic) for n in parts):
+                yield node
+        stack.extend(ir.children(node))
+
+
+def _statements(item: ir.Item) -> list[ir.Statement]:
+    if isinstance(item, ir.Block):
+        return [s for inner in item.body for s in _statements(inner)]
+    assert isinstance(item, ir.Statement)
+    return [item]
