@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from . import library
 from .errors import ArgumentError, ProgramError
 from .explain import explain
+from .export import export
 from .interpret import reference
 from .language import ir, render
 from .language.check import check
@@ -176,6 +177,11 @@ class Program:
     def source(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> str:
         """The generated Numba source of a call with these arrays (or shapes)."""
         return self._caller.source(_shapes_as_arrays(merged(mapping, arrays)))
+
+    def export(self, path: str | Path, wrt: Sequence[str] | None = None) -> None:
+        """Writes one importable file with `forward` and `adjoint` (by all inputs that have one if `wrt` is None) that
+        needs numpy and numba, not tensorswap."""
+        export(self._loops, path, wrt)
 
     def explain(self) -> str:
         """Each statement, with the rule that made each of its adjoint statements."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..language import ir
@@ -56,6 +57,7 @@ class Contraction:
     scale: Expr
     guards: tuple[Expr, ...] = ()  # on row and column
     bounds: tuple[Expr, ...] = ()  # on row and the summed index: at least 0
+    masks: tuple[Expr, ...] = ()  # the same on column and the summed index: panels of b hold zeros where they fail
     conditions: tuple[Expr, ...] = ()  # on indices outside
 
     @property
@@ -159,8 +161,11 @@ class Roles:
             return None
         steps = math.prod(weight(i) for i in self.summed)
         # an index of which a strip runs stands outermost: the steps inside it then follow each other without gaps
-        order = sorted(self.summed, key=lambda i: (i not in layout.least, -abs(of_b[i]), -abs(of_a[i])))
-        if sum(i in layout.least for i in order) > 1:
+        single = {i for i in self.summed if layout.most.get(i) == 1}
+        partial = {i for i in self.summed if i in layout.least} - single
+        rank = {i: 0 if i in single else 1 if i in partial else 2 for i in self.summed}
+        order = sorted(self.summed, key=lambda i: (rank[i], -abs(of_b[i]), -abs(of_a[i])))
+        if len(partial) > 1:
             return None
         lanes = vector_bytes() // self.write.stored(a.access.tensor).itemsize
         rows, columns = layout.least_count(a.along), layout.least_count(b.along)
@@ -176,11 +181,14 @@ class Roles:
         dot_along = [i for i in self.summed if of_a[i] == 1 and of_b[i] == 1 and weight(i) >= 16]
         ahead_b, ahead_a = self.ahead(b, of_b), self.ahead(a, of_a)
         thrashing = self.thrashes(of_b, order[-1])
-        if of_b[b.along] == 1 and not (thrashing and (ahead_b is not None or in_row >= 4 * REUSE)):
+        if taken.masks and ahead_b is None and in_row < REUSE:
+            return None
+        packs = bool(taken.masks) or (thrashing and (ahead_b is not None or in_row >= 4 * REUSE))
+        if of_b[b.along] == 1 and not packs:
             b = replace(b, mode="direct")
         elif ahead_b is not None:
             b = replace(b, mode="ahead", level=ahead_b)
-        elif in_row >= REUSE:
+        elif in_row >= REUSE or taken.masks:
             b = replace(b, mode="packed")
         elif of_b[b.along] == 1:
             b = replace(b, mode="direct")
@@ -215,7 +223,7 @@ class Roles:
         """Whether loops inside each other run through memory as one."""
         return all(
             moves[outer] == moves[inner] * self.layout.sizes.index[inner] for outer, inner in itertools.pairwise(order)
-        ) and not any(i in self.layout.least for i in order[1:])
+        ) and not any(i in self.layout.least for i in order)
 
     def thrashes(self, moves: dict[str, int], last: str) -> bool:
         """Whether steps of the sum are far apart by a power of two: their lines drive each other out of the cache."""
@@ -240,7 +248,7 @@ class Roles:
     def guarded(self, found: Contraction) -> Contraction | None:
         """The roles with the guard taken apart; None if a part of it does not fit."""
         inner = {found.row, found.column, *found.summed}
-        guards, bounds, conditions = [], [], []
+        guards, bounds, conditions, masks = [], [], [], []
         for atom in conjuncts(self.statement.guard):
             names = ir.index_names(atom) - self.fixed
             if any(isinstance(n, ir.Inside) for n in ir.walk(atom)):
@@ -258,16 +266,20 @@ class Roles:
                 units = (Number(1), Number(-1))
                 if any(f is None or f.terms.get(found.summed[0]) not in units for f in forms):
                     return None
-                if any(f is not None and f.terms.get(found.column, Number(1)) not in units for f in forms):
+                if {found.row, found.column} <= touched:
                     return None
-                bounds += at_least_zero(atom)
+                (masks if found.column in touched else bounds).extend(at_least_zero(atom))
             else:
                 return None
         # a tile reads whole blocks: a guard must not be what keeps an access in bounds
         whole = all(isinstance(e, ir.Index) for o in (found.a, found.b) for e in o.access.indices)
         if self.statement.guard is not None and not whole:
             return None
-        return replace(found, guards=tuple(guards), bounds=tuple(bounds), conditions=tuple(conditions))
+        if masks and bounds:
+            return None
+        return replace(
+            found, guards=tuple(guards), bounds=tuple(bounds), conditions=tuple(conditions), masks=tuple(masks)
+        )
 
 
 class ContractionWriter:
@@ -301,7 +313,7 @@ class ContractionWriter:
         rest = math.prod(self.layout.sizes.index[i] for i in found.summed[1:])
         most = max(STEPS // max(rest, 1), 1)
         long = not known or self.layout.sizes.index[first] > 2 * most
-        whole = "ahead" in (found.a.mode, found.b.mode) or bool(found.bounds)
+        whole = "ahead" in (found.a.mode, found.b.mode) or bool(found.bounds or found.masks)
         self.chunk = most if packing and long and not whole else None
         count = self.layout.sizes.index[first]
         self.steps = (min(2 * most, count) if self.chunk is None and known else most if self.chunk else count) * rest
@@ -336,8 +348,15 @@ class ContractionWriter:
         self.add(indent, f"for {self.layout.index(name)} in range({low}, {high}):")
         return indent + "    "
 
-    def emit(self, indent: str) -> None:
+    def emit(self, indent: str, plain: Callable[[str], None]) -> None:
+        """`plain` writes the statement as plain loops."""
         found, add, index = self.found, self.add, self.layout.index
+        if found.masks:  # a zero that stands for what is outside must not meet an infinity: 0 * inf is no zero
+            self.check_finite(indent)
+            add(indent, "if check != check:")
+            plain(indent + "    ")
+            add(indent, "else:")
+            indent += "    "
         for operand, moves, size in ((found.a, self.of_a, self.rows), (found.b, self.of_b, self.columns)):
             if operand.mode == "ahead":
                 self.pack_ahead(operand, moves, size)
@@ -385,6 +404,15 @@ class ContractionWriter:
             add(indent + "    ", *row_loop)
         self.one_tile(indent + "        ", low_c)
 
+    def check_finite(self, indent: str) -> None:
+        """Makes `check` NaN if anything that the statement reads of a is not finite."""
+        access = self.found.a.access
+        self.add(indent, f"check = {self.write.cast('0', self.dtype)}")
+        for name in (i for i in self.statement.indices if self.of_a.get(i) and i in self.ranges):
+            indent = self.loop(indent, name)
+        value = f"{self.layout.tensor(access.tensor)}[{self.write.offset(access)}]"
+        self.add(indent, f"check = check + {value} * {self.write.cast('0', self.dtype)}")
+
     # -- panels
 
     def b_size(self) -> int:
@@ -420,8 +448,21 @@ class ContractionWriter:
             inner += "    "
         tensor = self.layout.tensor(operand.access.tensor)
         source = f"{tensor}[{self.write.offset(operand.access)} + lane * {along}]"
+        if self.found.masks and operand is self.found.b:
+            source = f"({source} if {self.inside_masks()} else {self.write.cast('0', self.dtype)})"
         start = [] if place == "0" else [place]
         self.add(inner, f"{panel}[{' + '.join([*start, *terms, 'lane'])}] = {source}")
+
+    def inside_masks(self) -> str:
+        """Whether a lane of a panel of b takes part at a step of the sum."""
+        texts = []
+        for mask in self.found.masks:
+            form = affine(self.layout.known(mask))
+            assert form is not None
+            coefficient = form.terms[self.found.column]
+            assert isinstance(coefficient, Number)
+            texts.append(f"{self.write.integer(form.expression())} + lane * {int(coefficient.value)} >= 0")
+        return " and ".join(texts)
 
     def pack_ahead(self, operand: Operand, moves: dict[str, int], size: int) -> None:
         """Panels of all that a statement reads of an operand, before the strips of some nest around it."""
@@ -524,8 +565,8 @@ class ContractionWriter:
             count = high if low == "0" else f"{high} - {low}"
             if position == 0 and self.chunk is not None:
                 low, count = "chunk", f"min({self.chunk}, {high} - chunk)"
-            elif position == 0 and self.found.bounds:
-                low, count = self.common_range(indent, low, high)
+            elif position == 0 and (self.found.bounds or self.found.masks):
+                low, count = self.tile_range(indent, low, high)
             if low != "0":
                 starts[name] = low
             counts.append(count)
@@ -536,7 +577,8 @@ class ContractionWriter:
         operand, moves = (self.found.a, self.of_a) if side == "a" else (self.found.b, self.of_b)
         panel = f"panel {side} {id(self.statement)}"
         first = self.found.summed[0]
-        skipped = f" + ({starts[first]} - {self.ranges[first][0]}) * {self.step(side)}" if self.found.bounds else ""
+        begins = self.found.bounds or self.found.masks
+        skipped = f" + ({starts[first]} - {self.ranges[first][0]}) * {self.step(side)}" if begins else ""
         if operand.mode == "ahead":
             return self.layout.tensor(panel), self.panel_place(side, "row" if side == "a" else "column") + skipped
         if operand.mode == "packed":
@@ -582,14 +624,15 @@ class ContractionWriter:
             result.append((count, stride_a, stride_b))
         return [("1", 0, 0)] * (3 - len(result)) + result
 
-    def common_range(self, indent: str, low: str, high: str) -> tuple[str, str]:
-        """The start and the number of values of the summed index that all elements of a tile have in common."""
+    def tile_range(self, indent: str, low: str, high: str) -> tuple[str, str]:
+        """The start and the number of values of the summed index: those that all rows of a tile have in common, and
+        that some column of it has."""
         k = self.found.summed[0]
         lows, highs = [low], [high]
-        for bound in self.found.bounds:
+        for bound in (*self.found.bounds, *self.found.masks):
             form = affine(self.layout.known(bound))
             assert form is not None
-            least = self.least_over_tile(form.without(k))
+            least = self.over_tile(form.without(k), most=bound in self.found.masks)
             if form.terms[k] == Number(1):  # k + rest >= 0 for every row of the tile
                 lows.append(f"-({least})")
             else:
@@ -598,13 +641,14 @@ class ContractionWriter:
         self.add(indent, f"high_k = max(low_k, {_joined('min', highs)})")
         return "low_k", "high_k - low_k"
 
-    def least_over_tile(self, form: Affine) -> str:
-        least = 0
+    def over_tile(self, form: Affine, most: bool) -> str:
+        """The least or the greatest value of a form over the elements of a tile."""
+        shift = 0
         for name, size in ((self.found.row, self.rows), (self.found.column, self.columns)):
             coefficient = form.terms.get(name, Number(0))
             assert isinstance(coefficient, Number)
-            least += min(int(coefficient.value) * (size - 1), 0)
-        return f"{self.write.integer(form.expression())} + {least}"
+            shift += (max if most else min)(int(coefficient.value) * (size - 1), 0)
+        return f"{self.write.integer(form.expression())} + {shift}"
 
     def edges(self) -> list[str]:
         """Conditions under which a tile was moved back over the one before."""
@@ -675,18 +719,15 @@ class ContractionWriter:
         row, column, name = layout.index(found.row), layout.index(found.column), layout.index(k)
         low, high = self.ranges[k]
         lows, highs = [low], [high]
-        first, past = ["column"], [f"first_column + {self.columns}"]
         for bound in found.bounds:
             form = affine(layout.known(bound))
             assert form is not None
-            solved = found.column if found.column in form.terms else k
-            rest = self.write.integer(form.without(solved).expression())
-            below, above = (lows, highs) if solved == k else (first, past)
-            if form.terms[solved] == Number(1):
-                below.append(f"-({rest})")
+            rest = self.write.integer(form.without(k).expression())
+            if form.terms[k] == Number(1):
+                lows.append(f"-({rest})")
             else:
-                above.append(f"({rest}) + 1")
-        columns = f"        for {column} in range({_joined('max', first)}, {_joined('min', past)}):"
+                highs.append(f"({rest}) + 1")
+        columns = f"        for {column} in range(column, first_column + {self.columns}):"
         truths = [self.write.truth(atom) for atom in found.guards]
         guard = [f"            if {' and '.join(truths)}:"] if truths else []
         place = f"{layout.tensor(self.statement.target.tensor)}[{self.write.offset(self.statement.target)}]"
@@ -697,12 +738,8 @@ class ContractionWriter:
         step = [
             f"        number = {a} * {self.scale()}",
             columns,
-            *(
-                [f"            if {' and '.join(self.write.truth(atom) for atom in found.guards)}:"]
-                if found.guards
-                else []
-            ),
-            f"            {'    ' if found.guards else ''}{place} = {place} + number * {b}",
+            *guard,
+            f"            {'    ' if guard else ''}{place} = {place} + number * {b}",
         ]
         lines = [
             f"first_row, first_column = {row}, {column}",

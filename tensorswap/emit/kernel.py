@@ -246,7 +246,8 @@ class KernelWriter:
         found = Roles(statement, self.write, self.fixed, self.levels).find()
         if found is not None:
             ranges = {i: self.range(i, [], [])[:2] for i in statement.indices if i not in self.fixed}
-            ContractionWriter(found, statement, self.write, self.lines, store, self.ahead, ranges).emit(indent)
+            writer = ContractionWriter(found, statement, self.write, self.lines, store, self.ahead, ranges)
+            writer.emit(indent, lambda deeper: self.plain(statement, deeper, store))
             return
         self.plain(statement, indent, store)
 

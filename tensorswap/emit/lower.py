@@ -339,7 +339,9 @@ class Lowerer:
         return self.mathematics(name, arguments)
 
     def mathematics(self, name: str, arguments: list[Value]) -> Value:
-        """A call of one of our functions, which Numba compiles once for a process."""
+        """A call of one of our functions: written in place, or compiled by Numba once for a process."""
+        if name in mathematics.EMITTED:
+            return Value(mathematics.EMITTED[name](self.builder, [a.code for a in arguments]), arguments[0].type)
         kinds = tuple(ELEMENTS[a.type][1] if a.type != "b1" else types.boolean for a in arguments)
         compiled = mathematics.compiled(name, kinds)
         if name not in self.linked:

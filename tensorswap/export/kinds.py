@@ -1,4 +1,4 @@
-"""The type rules of `language.types` as text: formulas over the kinds of tensors, for a file to work out at the call."""
+"""The rules of `language.types` as text: formulas over the kinds of tensors, which a file works out at the call."""
 
 from __future__ import annotations
 
@@ -80,6 +80,8 @@ class KindFormulas:
         if len(known) == len(parts) and (kind := promote(*known)) in CONSTANTS:
             return CONSTANTS[kind]
         texts = dict.fromkeys(part.text for part in parts)
+        if len(texts) == 1 and parts[0].text.startswith(("promote(", "floating(")):
+            return parts[0]
         depth = max(part.depth for part in parts) + 1
         return self.short(Formula(f"promote({', '.join(texts)})", None, any(part.truth for part in parts), depth))
 

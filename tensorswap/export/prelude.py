@@ -1,4 +1,4 @@
-"""What an exported file does before and behind its kernels. The file holds the text of this module: it needs numpy only.
+"""What an exported file does before and behind its kernels: the file holds the text of this module.
 
 `RULES` of `write` come before it: `Kind` and the functions that join kinds, as tensorswap itself has them.
 """
@@ -21,7 +21,7 @@ BYTES = 2**46  # a result beyond this is a mistake, and is refused before anythi
 
 @dataclass(frozen=True)
 class Signature:
-    """What a call takes: `known` names are taken although nothing reads them, `needed` and `sizes` are of indices."""
+    """What a call takes: `needed` and `sizes` are indices; `known` tensors tell no more than a type, `ignored` nothing."""
 
     inputs: tuple[str, ...]
     defaults: dict[str, float]
@@ -29,6 +29,7 @@ class Signature:
     needed: tuple[str, ...]
     sizes: tuple[str, ...]
     known: tuple[str, ...]
+    ignored: tuple[str, ...]
 
     def sufficient(self, values: Mapping[str, Any]) -> bool:
         """Whether the values hold all that a call needs."""
@@ -103,7 +104,8 @@ class Arguments:
 
 
 def check_names(signature: Signature, values: Mapping[str, Any]) -> None:
-    known = {*signature.inputs, *signature.statics, *signature.needed, *signature.sizes, *signature.known}
+    sizes = (*signature.needed, *signature.sizes, *signature.ignored)
+    known = {*signature.inputs, *signature.statics, *sizes, *signature.known}
     takes = ", ".join(signature.inputs) or "none"
     faults = [f"there is no input {str(name)[:80]!r}; the inputs are {takes}" for name in values if name not in known]
     faults += [

@@ -6,6 +6,7 @@ What this cannot show is checked in an exported file, before its kernels run or 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 
 from ..language import ir
 from ..language.affine import affine, greatest, tidy
@@ -16,9 +17,11 @@ from ..language.ir import Expr, Number
 from ..language.paths import Path
 from ..language.sizes import Axis, SizeRules, bare_uses, bare_written
 
+SUMMED = 6  # conditions whose sums in pairs are tried
+
 
 class Proof:
-    """Proofs for one program. `fixed` are declarations that hold in every call."""
+    """Proofs for one program."""
 
     def __init__(self, loops: ir.Loops, rules: SizeRules) -> None:
         self.loops = loops
@@ -52,9 +55,9 @@ class Proof:
         """Whether an access that is evaluated under the conditions of `path` is in bounds on an axis."""
         place = access.indices[axis]
         name = ir.bare(place)
-        if name is not None and self.strict.get((access.tensor, axis)) is not None:
-            if self.same[name] == self.same[self.strict[access.tensor, axis]]:
-                return True
+        strict = self.strict.get((access.tensor, axis))
+        if name is not None and strict is not None and self.same[name] == self.same[strict]:
+            return True
         known = set(resolved(path))
         low, high = bounds_of(access, axis)
         constraints = [c for atom in known if is_comparison(atom) for c in at_least_zero(atom)]
@@ -84,7 +87,8 @@ class Proof:
     def _holds(self, node: Expr, constraints: list[Expr], indices: frozenset[str]) -> bool:
         """node >= 0 at every point, or node - c >= 0 for something that a condition makes c >= 0."""
         sizes = {name: ir.Size(name) for name in self.loops.indices}
-        for shift in (ZERO, *constraints):
+        sums = [add(a, b) for a, b in combinations(constraints[:SUMMED], 2)]
+        for shift in (ZERO, *constraints, *sums):
             bounds = interval(subtract(node, shift), sizes)
             if bounds is not None and self._not_negative(bounds[0], indices):
                 return True
@@ -125,9 +129,9 @@ def is_comparison(atom: Expr) -> bool:
 def resolved(path: Path) -> Iterator[Expr]:
     """The conditions of a path, and what follows of `not c or bound` where c holds."""
     atoms = [part for condition in path for part in conjuncts(condition)]
-    known = set(atoms)
+    excluded = {opposite(condition) for condition in (*path, *atoms)}
     for atom in atoms:
-        while isinstance(atom, ir.Logic) and atom.operator == "or" and atom.left in {opposite(c) for c in known}:
+        while isinstance(atom, ir.Logic) and atom.operator == "or" and atom.left in excluded:
             atom = atom.right
         yield atom
 
