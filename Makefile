@@ -21,8 +21,10 @@ lint: $(VENV)/.ready
 test-long: $(VENV)/.ready
 	TENSORSWAP_LONG=1 $(BIN)/python -m pytest -n 2 tests/test_malformed.py tests/test_generated.py tests/test_compiled.py
 
-bench: $(VENV)/.ready
+# All workloads against numpy, JAX and PyTorch, about half an hour; PyTorch and JAX are installed for it.
+bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/derivation.py
+	$(BIN)/python benchmarks/bench.py
 
 # Needs PyTorch, which nothing else here does: it stores PyTorch's answers in small files for the tests.
 oracles:
@@ -32,6 +34,10 @@ $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable ".[test,lint]"
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --editable ".[bench]"
 	touch $@
 
 clean:

@@ -1,4 +1,4 @@
-"""Golden files for a dozen programs: canonical text, adjoint and tangent. Comparing never writes.
+"""Golden files for a dozen programs: canonical text, adjoint, tangent, plan and source. Comparing never writes.
 
 `python -m tests.test_golden` writes them anew, for a change that is meant.
 """
@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tensorswap as ts
+from tensorswap.emit import contraction
+from tensorswap.run import call
 
 FOLDER = Path(__file__).parent / "golden"
 
@@ -55,11 +58,54 @@ def stages(name: str) -> str:
     return "\n\n".join(f"# {title}\n{part}" for title, part in parts.items()) + "\n"
 
 
+# what `plan` and `source` of the adjoint are shown for: shapes, and integers where they are needed
+SHAPES: dict[str, dict[str, Any]] = {
+    "contraction": {"A": (4, 64, 32), "B": (4, 48, 32), "Y.grad": (4, 64, 48)},
+    "strided_convolution": {"X": (8, 4, 32), "W": (16, 4, 3), "Y.grad": (8, 16, 16)},
+    "reversal": {"X": (100,), "Y.grad": (100,)},
+    "upsampling": {"X": (50,), "Y.grad": (100,)},
+    "max_pooling": {"X": (8, 33), "Y.grad": (8, 16)},
+    "product": {"X": (40, 6), "Y.grad": (40,)},
+    "recurrence": {"X": (10, 24), "Wh": (24, 24), "H0": (24,), "H.grad": (10, 24)},
+    "layers": {"X": (32,), "a": (6,), "Y.grad": (32,)},
+    "batch_marker": {"X": (64, 32), "W": (16, 32), "b": (16,), "Y.grad": (64, 16)},
+    "softmax": {"X": (64, 100), "P.grad": (64, 100)},
+    "attention": {"Q": (2, 4, 64, 32), "K": (2, 4, 64, 32), "V": (2, 4, 64, 32), "O.grad": (2, 4, 64, 32)},
+    "layer_norm": {"X": (64, 128), "gain": (128,), "bias": (128,), "Y.grad": (64, 128)},
+}
+
+
+def kernels(name: str) -> str:
+    """The plan of the adjoint and its source, for a machine with vectors of 16 bytes and two threads."""
+    if name in PROGRAMS:
+        text, wrt = PROGRAMS[name]
+        adjoint = ts.program(text).adjoint(wrt=wrt)
+    else:
+        adjoint = ts.load(name).adjoint(wrt=LIBRARY[name])
+    return f"# plan\n{adjoint.plan(SHAPES[name])}\n\n# source\n{adjoint.source(SHAPES[name])}"
+
+
+@pytest.fixture
+def one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans and sources follow the machine: here they are those of one with 16-byte vectors and two threads."""
+    monkeypatch.setattr(contraction, "vector_bytes", lambda: 16)
+    monkeypatch.setattr(call, "threads", lambda: 2)
+
+
+@pytest.mark.usefixtures("one_machine")
+@pytest.mark.parametrize("name", SHAPES)
+def test_plans_and_sources_are_as_recorded(name: str) -> None:
+    assert kernels(name) == (FOLDER / f"{name}.kernels.txt").read_text()
+
+
 @pytest.mark.parametrize("name", [*PROGRAMS, *LIBRARY])
 def test_stages_are_as_recorded(name: str) -> None:
     assert stages(name) == (FOLDER / f"{name}.txt").read_text()
 
 
 if __name__ == "__main__":
+    contraction.vector_bytes, call.threads = lambda: 16, lambda: 2
     for name in (*PROGRAMS, *LIBRARY):
         (FOLDER / f"{name}.txt").write_text(stages(name))
+    for name in SHAPES:
+        (FOLDER / f"{name}.kernels.txt").write_text(kernels(name))

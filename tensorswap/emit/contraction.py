@@ -27,6 +27,8 @@ WORTHWHILE = 4  # steps of the sum below which a tile's start and end cost more 
 STEPS = 256  # steps of a sum whose panels are packed at a time, if there are many more
 COLUMNS = 256  # columns whose panels are packed at a time, if there are many more
 REUSE = 16  # rows that a packed panel must serve to be worth its packing
+LINE = 64  # bytes of a line of the cache
+NEAR = 24 * 1024  # bytes of the nearest cache that one operand of a tile may take
 KEPT = 1 << 20  # bytes of panels that are packed ahead
 
 Ranges = dict[str, tuple[str, str]]
@@ -226,9 +228,11 @@ class Roles:
         ) and not any(i in self.layout.least for i in order)
 
     def thrashes(self, moves: dict[str, int], last: str) -> bool:
-        """Whether steps of the sum are far apart by a power of two: their lines drive each other out of the cache."""
+        """Whether the lines of memory that the steps of a sum touch drive each other out of the nearest cache: there
+        are too many, or they are apart by a power of two."""
         step = abs(moves[last]) * self.write.stored(self.statement.target.tensor).itemsize
-        return self.layout.weight(last) >= 64 and step >= 1024 and step % 512 == 0
+        steps = self.layout.typical(last)
+        return (steps >= 64 and step >= 1024 and step % 512 == 0) or (step > LINE and steps * LINE > NEAR)
 
     def ahead(self, operand: Operand, moves: dict[str, int]) -> int | None:
         """The outermost level of the nest at which the panels of an operand can be packed, if that is any gain."""

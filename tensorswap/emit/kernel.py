@@ -17,12 +17,13 @@ from ..interpret.grid import identity
 from ..language import ir
 from ..language.affine import affine
 from ..language.bounds import at_least_zero
-from ..language.build import add, conjuncts, negate
+from ..language.build import add, conjuncts, divide, negate, product
 from ..language.ir import Expr, Number
 from ..language.render import statement as show_statement
 from ..language.sizes import Sizes
 from ..language.types import Types
 from ..plan.nest import Nest
+from ..plan.work import product_of
 from .contraction import ContractionWriter, Roles
 from .expression import Expressions
 from .layout import Cut, Layout, Word
@@ -468,6 +469,7 @@ class KernelWriter:
         atoms = list(conjuncts(statement.guard))
         held = dict(self.write.held)
         after = indent
+        summand, factor = self.taken_out(statement, reduced, dtype)
         start = (
             self.write.cast(_text(identity(statement.operator, dtype)), dtype) if store else self.loaded(target, place)
         )
@@ -475,22 +477,50 @@ class KernelWriter:
             low, high, used = self.range(index, atoms, order[:position])
             atoms = [atom for atom in atoms if atom not in used]
             if position == len(order) - len(reduced):
-                self.lines.append(f"{indent}total = {start}")
+                zero = self.write.cast("0", dtype)
+                self.lines.append(f"{indent}total = {start if factor is None else zero}")
                 after = indent
             if position == len(order) - 1 and not statement.guard:
-                self.hold(self.invariant([statement.value], index), indent)
+                self.hold(self.invariant([summand], index), indent)
             self.lines.append(f"{indent}for {self.layout.index(index)} in range({low}, {high}):")
             indent += "    "
         conditions = self.conditions(statement, atoms)
         if conditions:
             self.lines.append(f"{indent}if {conditions}:")
             indent += "    "
-        self.hold(self.repeated([statement.value]), indent)
-        value = self.write.value(statement.value, dtype)
+        self.hold(self.repeated([summand]), indent)
+        value = self.write.value(summand, dtype)
         self.lines.append(f"{indent}total = {self.combined(statement.operator, 'total', value)}")
+        if factor is not None:
+            over, under = factor
+            self.lines.append(
+                f"{after}total = total * {self.write.value(over, dtype)} / {self.write.value(under, dtype)}"
+            )
+            if not store:
+                self.lines.append(f"{after}total = {self.loaded(target, place)} + total")
         text = "total" if stored == dtype else self.write.cast("total", stored)
         self.lines.append(f"{after}{place} = {text}")
         self.write.held = held
+
+    def taken_out(
+        self, statement: ir.Statement, reduced: list[str], dtype: np.dtype[Any]
+    ) -> tuple[Expr, tuple[Expr, Expr] | None]:
+        """What a sum adds up, and the factors and divisors that it does not run over, which are applied to the sum.
+
+        Not where the sum may be empty: no terms are 0, whatever they would have been divided by.
+        """
+        constant = all(i in self.layout.constant and self.layout.sizes.index[i] > 0 for i in reduced)
+        over, under = product_of(statement.value)
+        outside = [[f for f in fs if not ir.index_names(f) & set(reduced)] for fs in (over, under)]
+        if statement.operator not in ir.SUM or statement.guard is not None or dtype.kind != "f" or not constant:
+            return statement.value, None
+        if any(i in self.strips for i in reduced) or not outside[1]:
+            return statement.value, None  # only divisions are worth it
+        inside = [[f for f in fs if f not in out] for fs, out in zip((over, under), outside, strict=True)]
+        summand = product(inside[0])
+        for divisor in inside[1]:
+            summand = divide(summand, divisor)
+        return summand, (product(outside[0]), product(outside[1]))
 
     def accumulated(self, tensor: str) -> np.dtype[Any]:
         """The type that values for a tensor are computed in: integers in 64 bits, whatever they are stored in."""
@@ -604,7 +634,7 @@ class KernelWriter:
             if stride == 1:
                 score += 2 if access is statement.target else 1
             elif stride > 1:
-                score -= 1
+                score -= 3
         return score
 
     def range(self, index: str, atoms: list[Expr], outer: list[str]) -> tuple[str, str, list[Expr]]:

@@ -21,7 +21,7 @@ BYTES = 2**46  # a result beyond this is a mistake, and is refused before anythi
 
 @dataclass(frozen=True)
 class Signature:
-    """What a call takes: `needed` and `sizes` are indices; `known` tensors tell no more than a type, `ignored` nothing."""
+    """What a call takes. `needed` and `sizes` are indices; `known` tensors tell only a type, `ignored` names nothing."""
 
     inputs: tuple[str, ...]
     defaults: dict[str, float]
@@ -252,7 +252,8 @@ def computed(kind: Kind, real: np.dtype[Any]) -> Any:
 
 
 def held(array: Any) -> Any:
-    return np.require(array, array.dtype if array.dtype.kind == "f" else INT, "CA")
+    wanted = array.dtype if array.dtype.kind == "f" else INT
+    return np.require(array, wanted, ["C", "A"])
 
 
 def updated(array: Any, kind: Kind, real: np.dtype[Any]) -> Any:

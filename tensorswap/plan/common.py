@@ -31,7 +31,7 @@ def share_values(work: Work) -> None:
     for item in body:
         mine: dict[Expr, Hashable] = {}
         if isinstance(item, ir.Statement):
-            for node in set(_always(item.value)):
+            for node in dict.fromkeys(_always(item.value)):
                 if node == item.value and item.operator == "=":
                     continue
                 tensors = sorted({n.tensor for n in ir.walk(node) if isinstance(n, ir.Access)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from functools import cache
 from typing import Any
@@ -98,11 +99,24 @@ def data_offset() -> int:
 LOCK = threading.Lock()  # Numba's pool takes work from one thread at a time
 
 
+def _after_fork() -> None:
+    """A child has neither the threads of its parent's pool nor the thread that may hold the lock."""
+    global LOCK
+    LOCK = threading.Lock()
+    _alone.append(True)
+
+
+_alone: list[bool] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 class Frame:
     """What one call of the runner needs beside the arrays, made once: used under the lock."""
 
     def __init__(self, table: Array, words: Array, links: Array, arrays: int) -> None:
         self.keep = (table, words, links)
+        self.serial = False
         self.offset = data_offset()
         self.space = (ctypes.c_int64 * (arrays + 6 + len(words)))()
         start = ctypes.addressof(self.space)
@@ -115,6 +129,9 @@ class Frame:
     def __call__(self, arrays: list[Array]) -> None:
         """Runs the kernels of the table on the arrays."""
         objects: Any = [id(a) for a in arrays] if self.offset >= 0 else [a.ctypes.data for a in arrays]
+        if _alone and not self.serial:
+            self.serial = True
+            self.keep[0][:, 2] = 1  # one part after the other
         with LOCK:
             self.space[: len(arrays)] = objects
             self.run(*self.arguments)
