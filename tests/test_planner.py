@@ -239,6 +239,24 @@ class Writer:
             self.written[q] = (b,)
         self.written[s] = (t, b, h)
 
+    def layers(self) -> None:
+        """A stack of layers of which only the last one is read, so that a few slices may serve all."""
+        t, b, h, g = self.name("t"), self.index(), self.name("h"), self.name("g")
+        self.sizes[t] = self.choice.choice((1, 2, 3, 5))
+        self.sizes[h] = self.sizes[g] = self.choice.choice((1, 3, 8, 9, 17, 33))
+        x, w, p, s, y = (self.name(n) for n in "XWPSY")
+        shared = self.choice.random() < 0.3
+        self.inputs[x], self.inputs[w] = (b, h), (h, g) if shared else (t, h, g)
+        self.bare.add(t)
+        if shared:
+            self.declared.append(f"size({t}) = {self.sizes[t]}")
+        back = self.choice.choice(("", "", f" + 0.5 * ({show(s, (f'{t}-1', b, h))} if {t} > 0 else 0)"))
+        self.lines.append(f"{show(s, ('0', b, h))} = {show(x, (b, h))}")
+        self.lines.append(f"for {t}:")
+        self.lines.append(f"    {show(p, (t, b, h))} += {show(s, (t, b, g))} * {show(w, self.inputs[w])} / size({g})")
+        self.lines.append(f"    {show(s, (f'{t}+1', b, h))} = tanh({show(p, (t, b, h))}){back}")
+        self.statement(y, self.choice.choice(((b, h), (h, b))), "=", f"{show(s, (f'size({t})', b, h))} * 2")
+
     def gather(self) -> None:
         i, d = self.index(), self.index()
         if i == d:
@@ -275,12 +293,12 @@ class Writer:
         self.bare |= set(axes)
 
     def total(self) -> None:
-        text, axes = self.access(old=0.9)
+        text, _ = self.access(old=0.9)
         self.statement(self.name("s"), (), "+=", self.choice.choice((text, f"{text} ** 2", f"tanh({text})")))
 
     def program(self) -> str:
         kinds = [self.contraction] * 5 + [self.elementwise] * 4 + [self.reduction] * 2 + [self.window] * 2
-        kinds += [self.softmax, self.recurrence, self.gather, self.update, self.total]
+        kinds += [self.softmax, self.recurrence, self.layers, self.gather, self.update, self.total]
         for _ in range(self.choice.randint(1, 6)):
             self.choice.choice(kinds)()
         if not self.lines:
@@ -353,9 +371,147 @@ def run(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = np.random.default_rng(seed + 1)
     dtype = arrays[wrt[0]].dtype
     seeds = {f"{name}.grad": numbers.standard_normal(results[name].shape).astype(dtype) for name in of}
-    check(adjoint, {**{k: v for k, v in arrays.items()}, **seeds})
+    check(adjoint, {**arrays, **seeds})
 
 
 @pytest.mark.parametrize("seed", range(CASES))
 def test_random_programs_and_their_adjoints(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     run(seed, monkeypatch)
+
+
+# -- values that are no numbers: where the interpreter has them, and nowhere else
+
+PLACES = {
+    "product": ("Y[i,j] += A[i,k] * B[k,j]", {"A": (17, 33), "B": (33, 19)}),
+    "lower_triangle": ("Y[i,j] += A[i,k] * B[k,j] if j <= i", {"A": (17, 9), "B": (9, 17)}),
+    "bounded_sum": ("Y[i,j] += A[i,k] * B[k,j] if k >= i - 2", {"A": (17, 33), "B": (33, 17)}),
+    "two_guards": ("Y[i,j] += A[i,k] * B[k,j] if k <= i and j != k", {"A": (17, 33), "B": (33, 17)}),
+    "extremes": (
+        "m[i] max= A[i,k]\nn[k] min= A[i,k]\nq max= A[i,k]\np argmax= A[i,k]\nr[i] argmin= A[i,k] if k <= i",
+        {"A": (17, 33)},
+    ),
+    "products": ("m[i] *= A[i,k]\nq *= A[i,k]", {"A": (17, 33)}),
+    "softmax": (
+        "M[i] max= A[i,k]\nE[i,k] = exp(A[i,k] - M[i])\nZ[i] += E[i,k]\nP[i,k] = E[i,k] / Z[i]\n"
+        "O[i,j] += P[i,k] * B[k,j]\nreturn O, P",
+        {"A": (17, 33), "B": (33, 9)},
+    ),
+    "causal_attention": (
+        "S[i,k] += Q[i,d] * K[k,d] if k <= i\nM[i] max= S[i,k] if k <= i\nE[i,k] = exp(S[i,k] - M[i]) if k <= i\n"
+        "Z[i] += E[i,k]\nO[i,j] += E[i,k] * V[k,j] / Z[i]\nreturn O, M, Z",
+        {"Q": (17, 8), "K": (17, 8), "V": (17, 9)},
+    ),
+    "conditions": (
+        "Y[i] = X[i-1] if i > 0 else 0\nZ[i] += 2 * X[i] if X[i] > 0\nU[i] = max(X[i], 0.5)\nV[i] = 0 * X[i]",
+        {"X": (33,)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_what_is_no_number_stands_in_its_place(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call, "threads", lambda: 2)
+    monkeypatch.setattr(execute, "PARALLEL", 0)
+    text, shapes = PLACES[name]
+    program = ts.program(text)
+    for seed, values in enumerate([(np.nan,), (np.inf, -np.inf), (np.nan, np.inf, 0.0, -0.0)]):
+        numbers = np.random.default_rng(seed)
+        arrays = {k: numbers.standard_normal(shape) for k, shape in shapes.items()}
+        for array in arrays.values():
+            array.reshape(-1)[numbers.integers(0, array.size, len(values))] = values
+        check(program, arrays)
+
+
+# -- arrays of every kind
+
+CLASSES = {
+    "columns_first": np.asfortranarray,
+    "strided": lambda a: np.repeat(np.repeat(a, 2, 0), 3, 1)[::2, ::3],
+    "reversed": lambda a: a[::-1, ::-1].copy()[::-1, ::-1],
+    "one_row": lambda a: np.broadcast_to(a[:1], a.shape),
+    "bytes_swapped": lambda a: a.astype(a.dtype.newbyteorder()),
+    "single": lambda a: a.astype(np.float32),
+    "small_integers": lambda a: np.round(a).astype(np.int8),
+    "without_sign": lambda a: np.abs(np.round(a)).astype(np.uint16),
+    "truths": lambda a: a > 0,
+    "list": lambda a: a.tolist(),
+    "odd_address": lambda a: odd_address(a),
+    "no_rows": lambda a: a[:0],
+    "no_columns": lambda a: a[:, :0],
+}
+
+
+def odd_address(array: np.ndarray) -> np.ndarray:
+    room = np.zeros(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
+    room[...] = array
+    return room
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_arrays_of_every_kind(kind: str) -> None:
+    """The same as the interpreter makes of them; they stay as they are, and no result is a view of them."""
+    program = ts.program("Y[i,j] += A[i,k] * B[j,k]\nm[k] max= A[i,k]\nC[k,i] = A[i,k]\ns += A[i,k]")
+    A = np.random.default_rng(1).standard_normal((18, 11)) * 3
+    given: Any = CLASSES[kind](A)
+    if isinstance(given, np.ndarray):
+        given.flags.writeable = False
+    B = np.asarray(given)
+    for _ in range(2):  # the second call skips what the first one checked
+        check(program, {"A": given, "B": B})
+    update = ts.program("W[i,k] = W[i,k] - rate * A[i,k] if k <= i")
+    check(update, {"W": B, "A": B, "rate": 0.5})
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [(1, 2, 3), (1.5, 2, True), (np.float32(1.5), 2, 0.5), (np.array(2, np.float32), 1.0, 1), (np.int8(100), 100, 2)],
+)
+def test_plain_numbers(numbers: tuple[Any, ...]) -> None:
+    program = ts.program("y = a * b + tanh(c)\nz = a\nw[i] = a * i\nreturn y, z, w")
+    check(program, {**dict(zip("abc", numbers, strict=True)), "i": 3})
+
+
+# -- how many kernels
+
+LAYERS = """
+H[0,b,i] = X[b,i]
+for l:
+    Z[l,b,o] += H[l,b,i] * W[l,o,i]
+    H[l+1,b,o] = tanh(Z[l,b,o])
+loss += (H[size(l),b,i] - T[b,i]) ** 2
+"""
+
+
+def kernels(program: Program) -> int:
+    """How many kernels the last call with a new signature has made."""
+    last = list(program._caller.prepared.values())[-1].executable
+    assert last is not None
+    return len(last.kernels)
+
+
+def test_depth_costs_no_kernels() -> None:
+    program = ts.program(LAYERS).grad(of="loss", wrt=["W"])
+    numbers = np.random.default_rng(1)
+    found = []
+    for depth in (2, 24):
+        shapes = {"X": (64, 16), "W": (depth, 16, 16), "T": (64, 16)}
+        check(program, {k: numbers.standard_normal(shape) for k, shape in shapes.items()})
+        found.append(kernels(program))
+    assert found[1] <= found[0]
+
+
+def test_another_batch_compiles_nothing() -> None:
+    from tensorswap.run.compile import compiled
+
+    model = ts.program(
+        "H[b,h] += X[b,i] * W[h,i]\nR[b,h] = relu(H[b,h])\nS[b,o] += R[b,h] * V[o,h]\nM[b] max= S[b,o]\n"
+        "E[b,o] = exp(S[b,o] - stop(M[b]))\nN[b] += E[b,o]\nloss += log(N[b]) + M[b] - S[b,t[b]]"
+    )
+    program = model.grad(of="loss", wrt=["W", "V"])
+    numbers = np.random.default_rng(1)
+    for batch in (64, 48):
+        before = compiled.cache_info().misses
+        shapes = {"X": (batch, 9), "W": (17, 9), "V": (5, 17)}
+        arrays = {k: numbers.standard_normal(shape) for k, shape in shapes.items()}
+        check(program, {**arrays, "t": numbers.integers(0, 5, batch)})
+    assert compiled.cache_info().misses == before

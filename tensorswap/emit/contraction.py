@@ -252,7 +252,10 @@ class Roles:
     def guarded(self, found: Contraction) -> Contraction | None:
         """The roles with the guard taken apart; None if a part of it does not fit."""
         inner = {found.row, found.column, *found.summed}
-        guards, bounds, conditions, masks = [], [], [], []
+        guards: list[Expr] = []
+        bounds: list[Expr] = []
+        conditions: list[Expr] = []
+        masks: list[Expr] = []
         for atom in conjuncts(self.statement.guard):
             names = ir.index_names(atom) - self.fixed
             if any(isinstance(n, ir.Inside) for n in ir.walk(atom)):

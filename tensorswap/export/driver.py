@@ -15,11 +15,11 @@ from ..language.render import access as show_access
 from ..language.render import expression as show
 from ..language.sizes import SizeRules, bare_uses, bare_written, infer
 from ..rules.activity import integer_uses
-from ..rules.once import shown_by_text
 from .expression import Kernel, Range
 from .kinds import KindFormulas
 from .loop import write_items
 from .names import Names, quoted
+from .once import unshown
 from .proof import Proof
 
 
@@ -27,7 +27,7 @@ class Direction:
     """One function of an exported file, `forward` or `adjoint`, and what it needs."""
 
     def __init__(self, name: str, loops: ir.Loops, names: Names) -> None:
-        check_shown(loops)
+        seen = unshown(loops)
         self.name = name
         self.loops = loops
         self.names = names
@@ -38,7 +38,7 @@ class Direction:
         proof = Proof(loops, self.rules)
         self.kernels = []
         for item in loops.body:
-            kernel = Kernel(loops, names, self.kinds, proof, (item,))
+            kernel = Kernel(loops, names, self.kinds, proof, seen, (item,))
             write_items(kernel, (item,))
             self.kernels.append(kernel)
         self.batched = batched_tensors(loops)
@@ -92,7 +92,8 @@ class Direction:
         loops, names = self.loops, self.names
         lines = ["values = merged(mapping, arrays)", *([check] if check else [])]
         lines.append(f"given = Arguments({self.name.upper()}, values)")
-        lines.append(f"{self.sizing.results()} = {self.name}_sizes(given)")
+        found = self.sizing.results()
+        lines.append(f"{found} = {self.name}_sizes(given)" if found else f"{self.name}_sizes(given)")
         lines.append("real = given.real")
         kinds = ", ".join(f"{names.array(name)}=given.kind({name!r})" for name in loops.inputs)
         lines.append(f"k = {self.name}_kinds(Kinds({kinds}))")
@@ -143,6 +144,8 @@ class Direction:
             if operator.startswith("arg"):
                 best = self.kinds.best(tensor).text
                 lines.append(f"{self.names.best(tensor)} = np.zeros({shape}, computed({best}, real))")
+            if tensor in kernel.masked:
+                lines.append(f"{self.names.mask(tensor)} = np.zeros({shape}, np.bool_)")
         return lines
 
     def call(self, kernel: Kernel, name: str) -> str:
@@ -151,6 +154,7 @@ class Direction:
             scalar = self.loops.ranks[tensor] == 0
             arguments.append(self.names.array(tensor) + ("[()]" if scalar else ""))
         arguments += [self.names.best(tensor) for tensor in kernel.best]
+        arguments += [self.names.mask(tensor) for tensor in kernel.masked]
         arguments += [self.names.size(index) for index in kernel.sizes]
         arguments += [self.sizing.extent(tensor, axis) for tensor, axis in kernel.extents]
         arguments += [self.names.static(static) for static in kernel.statics]
@@ -180,6 +184,7 @@ def parameters(kernel: Kernel) -> list[str]:
     return [
         *(names.array(tensor) for tensor in (*kernel.written, *kernel.read)),
         *(names.best(tensor) for tensor in kernel.best),
+        *(names.mask(tensor) for tensor in kernel.masked),
         *(names.size(index) for index in kernel.sizes),
         *(names.extent(tensor, axis) for tensor, axis in kernel.extents),
         *(names.static(static) for static in kernel.statics),
@@ -187,36 +192,16 @@ def parameters(kernel: Kernel) -> list[str]:
     ]
 
 
-def check_shown(loops: ir.Loops) -> None:
-    """Refuses a program of which only a run can show that `=` writes each element once."""
-    if shown_by_text(loops) and all(_once_in_a_step(loops, s, blocks) for s, blocks in loops.located):
-        return
-    raise ArgumentError(
-        "only a run can show that `=` writes each element of this program once, and an exported file does not look",
-        hint="write `+=` for a sum, or a target that differs at every point as the text shows it",
-    )
-
-
-def _once_in_a_step(loops: ir.Loops, statement: ir.Statement, blocks: tuple[ir.Block, ...]) -> bool:
-    """An update may write an element at every step of a block, but only once in a step."""
-    if statement.target.tensor not in loops.updated:
-        return True
-    fresh = ir.Access("new", statement.target.indices)
-    alone = ir.Statement(fresh, "=", statement.value, statement.guard)
-    steps: dict[str, Expr] = {block.index: ir.Static("step") for block in blocks}
-    alone = ir.map_statement(alone, ir.substitute_indices(steps))
-    return shown_by_text(ir.Loops(body=(alone,), sizes=loops.sizes))
-
-
 def size_rules(loops: ir.Loops) -> tuple[SizeRules, tuple[str, ...], tuple[str, ...]]:
     """Formulas for the sizes, the indices whose size must be given at the call, and those for which it may be."""
     missing = infer(loops).missing
-    rules = infer(loops, frozenset(missing))
+    given = frozenset({*missing, ir.BATCH})
+    rules = infer(loops, given)
     optional = []
     for name in loops.indices:
         if name in missing or name == ir.BATCH:
             continue
-        other = infer(loops, frozenset({*missing, name}))
+        other = infer(loops, given | {name})
         same = all(other.index.get(i) == formula for i, formula in rules.index.items() if i != name)
         if same and other.axis == rules.axis:
             optional.append(name)

@@ -19,6 +19,7 @@ from ..language.render import expression as show
 from .kinds import WHOLE, Formula, KindFormulas, is_whole
 from .lines import Lines
 from .names import Names
+from .once import Unshown
 from .proof import Proof, is_affine
 from .scalar import NUMPY
 
@@ -43,11 +44,14 @@ class Code:
 
 @dataclass(frozen=True)
 class Fault:
-    """What a kernel may find: an access out of bounds on an axis, or with axis -1 a division by zero."""
+    """What a kernel may find: an access out of bounds on an axis, or what one of these stands for."""
 
     text: str
+    axis: int
     tensor: str = ""
-    axis: int = -1
+
+
+ZERO_DIVISION, WRITTEN_TWICE = -1, -2
 
 
 @dataclass(frozen=True)
@@ -63,17 +67,25 @@ class Kernel:
     """One function of an exported file: its parameters in order, and what it asks of the code around it."""
 
     def __init__(
-        self, loops: ir.Loops, names: Names, kinds: KindFormulas, proof: Proof, body: tuple[ir.Item, ...]
+        self,
+        loops: ir.Loops,
+        names: Names,
+        kinds: KindFormulas,
+        proof: Proof,
+        unshown: Unshown,
+        body: tuple[ir.Item, ...],
     ) -> None:
         self.loops = loops
         self.names = names
         self.kinds = kinds
         self.proof = proof
+        self.unshown = unshown
         self.lines = Lines()
         statements = ir.Loops(body=body).statements
         self.written = tuple(dict.fromkeys(s.target.tensor for s in statements))
         self.read = tuple(dict.fromkeys(a.tensor for s in statements for a in s.reads if a.tensor not in self.written))
         self.best = tuple(dict.fromkeys(s.target.tensor for s in statements if s.operator.startswith("arg")))
+        self.masked = tuple(name for name in self.written if name in unshown.tensors)
         self.sizes: dict[str, None] = {}
         self.extents: dict[tuple[str, int], None] = {}
         self.statics: dict[str, None] = {}
@@ -154,7 +166,7 @@ class Expressions:
         if isinstance(node.right, ir.Number) and node.right.value != 0:
             return divisor
         name = self.variable(divisor)
-        number = self.kernel.fault(Fault(show(node)))
+        number = self.kernel.fault(Fault(show(node), ZERO_DIVISION))
         with self.lines.block(f"if {name.text} == 0{whole}:"):
             self.lines.add(f"return {number}, 0")
         return name
@@ -169,7 +181,7 @@ class Expressions:
         if not self.is_open(access, axis, path):
             return code.text
         name = self.variable(code, "p").text
-        number = self.kernel.fault(Fault(show_access(access), access.tensor, axis))
+        number = self.kernel.fault(Fault(show_access(access), axis, access.tensor))
         with self.lines.block(f"if {name} < 0 or {name} >= {self.kernel.extent(access.tensor, axis)}:"):
             self.lines.add(f"return {number}, {name}")
         self.lines.keep(key, name)
@@ -346,4 +358,4 @@ class Expressions:
         return Code(name, ATOM, code.formula)
 
 
-__all__ = ["Code", "Expressions", "Fault", "Kernel", "Range"]
+__all__ = ["WRITTEN_TWICE", "Code", "Expressions", "Fault", "Kernel", "Range"]

@@ -9,8 +9,9 @@ from ..language.build import ONE, ZERO, add, conjuncts, subtract
 from ..language.ir import Expr, Number
 from ..language.paths import Path, always_read
 from ..language.render import AND
+from ..language.render import access as show_access
 from ..language.render import statement as show_statement
-from .expression import Code, Expressions, Kernel
+from .expression import WRITTEN_TWICE, Code, Expressions, Fault, Kernel
 from .names import shown
 from .proof import is_comparison, without_inside
 
@@ -46,13 +47,20 @@ class Nest:
         self.code = Expressions(kernel, statement, indices, bool(self.guard))
         self.checked_early = False  # whether a check stands outside of a loop, which may have no point
         self.total: str | None = None
+        tensor = statement.target.tensor
+        self.array = kernel.names.array(tensor)
+        masked = statement.operator == "=" and tensor in kernel.masked
+        self.mask = kernel.names.mask(tensor) if masked else None
 
     def write(self) -> None:
         self.lines.add(f"# {shown(show_statement(self.statement))}")
         if not apart(self.statement, self.fixed, self.order):
-            name, array = self.lines.fresh("old"), self.kernel.names.array(self.statement.target.tensor)
-            self.lines.add(f"{name} = {array}.copy()")
+            name = self.lines.fresh("old")
+            self.lines.add(f"{name} = {self.array}.copy()")
             self.code.before[self.statement.target.tensor] = name
+        if self.statement in self.kernel.unshown.updates:
+            self.mask = self.lines.fresh("once")
+            self.lines.add(f"{self.mask} = np.zeros({self.array}.shape, np.bool_)")
         with self.lines.aside() as inner:
             self.level(0, self.guard, ())
         if self.checked_early:
@@ -157,7 +165,7 @@ class Nest:
         value = self.code.value(self.statement.value, path)
         target = self.total or self.code.access(self.statement.target, path)
         if operator == "=":
-            self.lines.add(f"{target} = {value.text}")
+            self.assign(target, value)
         elif operator in IN_PLACE:
             self.lines.add(f"{target} {operator} {value.text}")
         elif operator in EXTREME:
@@ -167,9 +175,18 @@ class Nest:
         else:
             self.argument(value, target)
 
+    def assign(self, target: str, value: Code) -> None:
+        if self.mask is not None:
+            mask = self.mask + target.removeprefix(self.array)
+            number = self.kernel.fault(Fault(show_access(self.statement.target), WRITTEN_TWICE))
+            with self.lines.block(f"if {mask}:"):
+                self.lines.add(f"return {number}, 0")
+            self.lines.add(f"{mask} = True")
+        self.lines.add(f"{target} = {value.text}")
+
     def argument(self, value: Code, target: str) -> None:
         """The position of the winner so far, and its value in another array."""
-        best = self.kernel.names.best(self.statement.target.tensor) + target[len(target.split("[")[0]) :]
+        best = self.kernel.names.best(self.statement.target.tensor) + target.removeprefix(self.array)
         name = self.code.variable(value)
         position = self.code.variable(self.position(), fresh=True)
         better = self.kernel.use(BETTER[self.statement.operator])

@@ -29,6 +29,10 @@ class Names:
         """The values behind the positions of an argmax= or argmin=."""
         return f"b{self.tensors[tensor]}"
 
+    def mask(self, tensor: str) -> str:
+        """Which elements of a tensor have been written."""
+        return f"w{self.tensors[tensor]}"
+
     def index(self, name: str) -> str:
         return f"i{self.indices[name]}"
 

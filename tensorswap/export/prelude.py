@@ -21,7 +21,7 @@ BYTES = 2**46  # a result beyond this is a mistake, and is refused before anythi
 
 @dataclass(frozen=True)
 class Signature:
-    """What a call takes. `needed` and `sizes` are indices; `known` tensors tell only a type, `ignored` names nothing."""
+    """What a call takes. `needed` and `sizes` are indices; `known` tensors tell a type only, `ignored` names nothing."""
 
     inputs: tuple[str, ...]
     defaults: dict[str, float]
@@ -215,8 +215,10 @@ def check_found(found: tuple[int, int], *faults: tuple[str, int, int]) -> None:
     number, position = found
     if number:
         text, place, extent = faults[number - 1]
-        if place < 0:
+        if place == -1:
             raise ValueError(f"`{text}` divides by zero")
+        if place == -2:
+            raise ValueError(f"`=` writes an element of {text} more than once")
         raise IndexError(f"{text} asks for position {position} of axis {place}, which has size {extent}")
 
 

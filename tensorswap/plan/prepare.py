@@ -10,6 +10,7 @@ from ..language.ir import Number
 from ..language.sizes import Sizes
 from ..rules.order import complete_when_read
 from .common import share_values
+from .fold import fold
 from .inside import compare_inside
 from .merge import merge_sums
 from .operands import split_operands
@@ -32,6 +33,7 @@ def prepare(loops: ir.Loops, sizes: Sizes) -> tuple[ir.Loops, Sizes]:
     split_operands(work)
     lay_in_line(work)
     _copy_before_change(work)
+    fold(work, frozenset({*loops.inputs, *loops.outputs}))
     return work.loops, work.sizes
 
 
