@@ -148,7 +148,8 @@ class KernelWriter:
         if nest.strip:
             for name in nest.local:
                 self.layout.kinds[name] = "local"
-                self.layout.cuts.setdefault(name, {})[nest.axes[name]] = Cut(low, nest.most)
+                extent = min(nest.most, self.layout.sizes.index[nest.index])
+                self.layout.cuts.setdefault(name, {})[nest.axes[name]] = Cut(low, extent)
         for item in nest.items:
             if isinstance(item, Nest):
                 self.begin_sums(item, indent + "    ")
