@@ -33,8 +33,12 @@ def outputs(program: Program, result: Any) -> dict[str, np.ndarray]:
     return result if isinstance(result, dict) else {program.outputs[0]: result}
 
 
-def check_compiled(program: Program, arrays: Arrays) -> None:
-    """The same names, shapes, types, and values up to the order of their sums."""
+def check_compiled(program: Program, arrays: Arrays, infinities: bool = True) -> None:
+    """The same names, shapes, types, and values up to the order of their sums.
+
+    A product may be summed in another order, in which infinities of both signs meet elsewhere or not at all: without
+    `infinities`, what is NaN by the interpreter may come out infinite.
+    """
     expected = outputs(program, program.run_reference(arrays))
     found = outputs(program, program(arrays))
     assert found.keys() == expected.keys()
@@ -44,6 +48,9 @@ def check_compiled(program: Program, arrays: Arrays) -> None:
         if wanted.dtype.kind != "f":
             np.testing.assert_array_equal(found[name], wanted, err_msg=name)
             continue
+        if not infinities:
+            lost = np.isnan(wanted) & ~np.isfinite(found[name])
+            wanted = np.where(lost, found[name], wanted)
         tolerance = 1e-10 if wanted.dtype == np.float64 else 1e-4
         size = np.max(np.abs(wanted[np.isfinite(wanted)]), initial=1)
         np.testing.assert_allclose(found[name], wanted, rtol=tolerance, atol=tolerance * size, err_msg=name)
@@ -96,7 +103,7 @@ def test_generated_programs(part: int) -> None:
     @settings(max_examples=EXAMPLES // PARTS, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(case=programs)
     def run(case: Case) -> None:
-        check_compiled(ts.program(case.text), case.arrays)
+        check_compiled(ts.program(case.text), case.arrays, infinities=False)
 
     run()
 

@@ -312,7 +312,9 @@ class ContractionWriter:
         self.rows, self.columns, self.tile = self.shape()
         free = [i for i in statement.indices if i in ranges]
         inside = {found.row, found.column, *found.summed}
+        inside |= {i for atom in found.conditions for i in ir.index_names(atom)}  # these loops stand outermost
         self.row_loops = [i for i in free if i not in inside and self.of_a.get(i) and not self.of_b.get(i)]
+        inside = {found.row, found.column, *found.summed}
         self.outer_loops = [i for i in free if i not in inside and i not in self.row_loops]
         packing = "packed" in (found.a.mode, found.b.mode)
         first = found.summed[0]

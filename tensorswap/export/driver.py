@@ -22,6 +22,8 @@ from .names import Names, quoted
 from .once import unshown
 from .proof import Proof
 
+TRIED = 100  # a program with more indices is not asked what follows from a size given for one of them
+
 
 class Direction:
     """One function of an exported file, `forward` or `adjoint`, and what it needs."""
@@ -47,21 +49,21 @@ class Direction:
     # -- parts of the file
 
     def signature(self) -> str:
+        """What a call takes, as a constant of the file."""
         loops = self.loops
-        known = [name for name, access in loops.known.items() if name not in (*loops.inputs, *loops.indices)]
-        defaults = {}
-        if loops.header:
-            for argument in loops.header.arguments:
-                if isinstance(argument, ir.Argument) and argument.default is not None:
-                    defaults[argument.name] = argument.default
-        statics = {name: loops.static_defaults.get(name) for name in loops.static_names}
-        tensors = tuple(name for name in known if loops.known[name] is not None)
-        ignored = tuple(name for name in known if loops.known[name] is None)
+        arguments = loops.header.arguments if loops.header else ()
+        defaults = {a.name: a.default for a in arguments if isinstance(a, ir.Argument) and a.default is not None}
+        known = [name for name in loops.known if name not in (*loops.inputs, *loops.indices)]
         fields = {
-            "inputs": loops.inputs, "defaults": defaults, "statics": statics, "needed": self.needed,
-            "sizes": self.optional, "known": tensors, "ignored": ignored,
-        }  # fmt: skip
-        lines = [f"    {name}={value!r}," for name, value in fields.items()]
+            "inputs": loops.inputs,
+            "defaults": defaults,
+            "statics": {name: loops.static_defaults.get(name) for name in loops.static_names},
+            "needed": self.needed,
+            "sizes": self.optional,
+            "known": tuple(name for name in known if loops.known[name] is not None),
+            "ignored": tuple(name for name in known if loops.known[name] is None),
+        }
+        lines = [f"    {name}={value!a}," for name, value in fields.items()]
         return "\n".join([f"{self.name.upper()} = Signature(", *lines, ")"])
 
     def kinds_function(self) -> str:
@@ -95,7 +97,7 @@ class Direction:
         found = self.sizing.results()
         lines.append(f"{found} = {self.name}_sizes(given)" if found else f"{self.name}_sizes(given)")
         lines.append("real = given.real")
-        kinds = ", ".join(f"{names.array(name)}=given.kind({name!r})" for name in loops.inputs)
+        kinds = ", ".join(f"{names.array(name)}=given.kind({name!a})" for name in loops.inputs)
         lines.append(f"k = {self.name}_kinds(Kinds({kinds}))")
         lines += self.whole_checks()
         changed = {*loops.updated, *loops.outputs}
@@ -128,7 +130,7 @@ class Direction:
                     parts = node.arguments
                 for part in parts:
                     for leaf in whole_leaves(part):
-                        found[f"check_whole({show(leaf)!r}, {self.kinds.of(leaf).text})"] = None
+                        found[f"check_whole({show(leaf)!a}, {self.kinds.of(leaf).text})"] = None
         return list(found)
 
     def allocations(self, kernel: Kernel, made: set[str]) -> list[str]:
@@ -140,7 +142,7 @@ class Direction:
             made.add(tensor)
             array, shape = self.names.array(tensor), self.sizing.shape(tensor)
             operator = operators[tensor]
-            lines.append(f'{array} = started({shape}, {operator!r}, k["{array}"], real)')
+            lines.append(f'{array} = started({shape}, {operator!a}, k["{array}"], real)')
             if operator.startswith("arg"):
                 best = self.kinds.best(tensor).text
                 lines.append(f"{self.names.best(tensor)} = np.zeros({shape}, computed({best}, real))")
@@ -165,7 +167,7 @@ class Direction:
         faults = []
         for fault in kernel.faults:
             extent = f"{self.names.array(fault.tensor)}.shape[{fault.axis}]" if fault.tensor else "0"
-            faults.append(f"({fault.text!r}, {fault.axis}, {extent})")
+            faults.append(f"({fault.text!a}, {fault.axis}, {extent})")
         return f"check_found({called}, {', '.join(faults)})"
 
     def returned(self) -> str:
@@ -176,7 +178,7 @@ class Direction:
             results[tensor] = f'finished({array}, k["{array}"], real{leading})'
         if len(results) == 1:
             return next(iter(results.values()))
-        return "{" + ", ".join(f"{name!r}: {text}" for name, text in results.items()) + "}"
+        return "{" + ", ".join(f"{name!a}: {text}" for name, text in results.items()) + "}"
 
 
 def parameters(kernel: Kernel) -> list[str]:
@@ -193,13 +195,22 @@ def parameters(kernel: Kernel) -> list[str]:
 
 
 def size_rules(loops: ir.Loops) -> tuple[SizeRules, tuple[str, ...], tuple[str, ...]]:
-    """Formulas for the sizes, the indices whose size must be given at the call, and those for which it may be."""
+    """Formulas for the sizes, the indices whose size must be given at the call, and those for which it may be.
+
+    Where the accesses decide a size, giving another one may change how the sizes of the rest are found.
+    """
     missing = infer(loops).missing
     given = frozenset({*missing, ir.BATCH})
     rules = infer(loops, given)
+    stated = {d.subject.index for d in loops.sizes if isinstance(d.subject, ir.Size)}
+    stated |= {use.index for use in bare_uses(loops) if use.tensor in loops.inputs}
     optional = []
     for name in loops.indices:
-        if name in missing or name == ir.BATCH:
+        if name in given:
+            continue
+        if name in stated:
+            optional.append(name)
+        if name in stated or len(loops.indices) > TRIED:
             continue
         other = infer(loops, given | {name})
         same = all(other.index.get(i) == formula for i, formula in rules.index.items() if i != name)
@@ -267,21 +278,21 @@ class Sizing:
                     "no input shows how many indices `...` stands for",
                     hint="read an input with `...`, or write the indices out",
                 )
-            self.lines.append(f"leading = given.leading({beside!r})")
+            self.lines.append(f"leading = given.leading({beside!a})")
         patterns = {a.tensor: a for s in reversed(self.loops.statements) for a in reversed(s.reads)}
         patterns |= {a.tensor: a for a in self.loops.header_accesses}
         for name in self.loops.inputs:
             rank = None if name in batched else self.loops.ranks.get(name)
             text = show_access(patterns[name]) if name in patterns else name
             integer = ", integer=True" if name in integers else ""
-            array = f"given.array({name!r}, {text!r}, {rank}{integer})"
+            array = f"given.array({name!a}, {text!a}, {rank}{integer})"
             if name in batched:
                 array = f"flattened({array}, leading)"
             self.lines.append(f"{self.names.array(name)} = {array}")
 
     def statics(self) -> None:
         for name in self.loops.static_names:
-            self.lines.append(f"{self.names.static(name)} = given.statics[{name!r}]")
+            self.lines.append(f"{self.names.static(name)} = given.statics[{name!a}]")
 
     # -- formulas
 
@@ -290,10 +301,10 @@ class Sizing:
         if name == ir.BATCH:
             self.define(result, lambda: "math.prod(leading)", "`...`")
         elif name in self.direction.needed:
-            self.define(result, lambda: f"given.sizes[{name!r}]", name)
+            self.define(result, lambda: f"given.sizes[{name!a}]", name)
         else:
             chosen = (
-                f"given.sizes[{name!r}] if {name!r} in given.sizes else " if name in self.direction.optional else ""
+                f"given.sizes[{name!a}] if {name!a} in given.sizes else " if name in self.direction.optional else ""
             )
             self.define(result, lambda: chosen + self.formula(self.rules.index[name]), f"index {name}")
         return result
@@ -302,7 +313,7 @@ class Sizing:
         if tensor in self.inputs:
             if tensor in self.loops.ranks:
                 return f"{self.names.array(tensor)}.shape[{axis}]"
-            return f"axis({tensor!r}, {self.names.array(tensor)}, {axis})"
+            return f"axis({tensor!a}, {self.names.array(tensor)}, {axis})"
         axis = axis + self.loops.ranks[tensor] if axis < 0 else axis
         if (tensor, axis) not in self.rules.axis:
             raise ShapeError(
@@ -350,7 +361,7 @@ class Sizing:
                 return f"-{self.formula(operand, SIGN + 1)}"
             case ir.Binary(operator="//" | "%" as operator, left=left, right=right) if not isinstance(right, ir.Number):
                 function = "quotient" if operator == "//" else "remainder"
-                return f"{function}({self.formula(left)}, {self.formula(right)}, {show(node)!r})"
+                return f"{function}({self.formula(left)}, {self.formula(right)}, {show(node)!a})"
             case ir.Binary(operator="+" | "-" | "*" | "//" | "%" as operator, left=left, right=right) if not (
                 operator in ("//", "%") and right == ir.Number(0)
             ):
@@ -379,11 +390,11 @@ class Sizing:
     def shapes(self) -> None:
         for name in self.loops.indices:
             if name != ir.BATCH:
-                self.lines.append(f"check_size({name!r}, {self.names.size(name)})")
+                self.lines.append(f"check_size({name!a}, {self.names.size(name)})")
         for tensor in self.loops.written:
             if tensor not in self.inputs:
                 shape = self.shape(tensor)
-                self.lines.append(f"check_shape({tensor!r}, {shape})")
+                self.lines.append(f"check_shape({tensor!a}, {shape})")
 
     def agreement(self) -> None:
         written = bare_written(self.loops)
@@ -394,9 +405,9 @@ class Sizing:
                 text = self.axis(use.tensor, use.axis)
                 if text != self.names.size(use.index):
                     found = uses.setdefault(use.index, {})
-                    found[f"({use.tensor!r}, {use.axis}, {text})"] = None
+                    found[f"({use.tensor!a}, {use.axis}, {text})"] = None
         for index, found in uses.items():
-            self.lines.append(f"check_agreement({index!r}, {self.names.size(index)}, {', '.join(found)})")
+            self.lines.append(f"check_agreement({index!a}, {self.names.size(index)}, {', '.join(found)})")
 
     def declarations(self) -> None:
         for declaration in self.loops.sizes:
@@ -405,9 +416,9 @@ class Sizing:
             wanted = self.formula(declaration.value)
             if actual == wanted or (isinstance(subject, ir.AxisSize) and subject.tensor not in self.inputs):
                 continue
-            check = f"check_declared({show(subject)!r}, {actual}, {wanted})"
+            check = f"check_declared({show(subject)!a}, {actual}, {wanted})"
             if declaration.inferred and isinstance(subject, ir.Size):
-                self.lines.append(f"if {subject.index!r} not in given.sizes:")
+                self.lines.append(f"if {subject.index!a} not in given.sizes:")
                 check = f"    {check}"
             self.lines.append(check)
 
@@ -425,4 +436,4 @@ class Sizing:
         low, high = (self.formula(bound) for bound in bounds)
         extent = self.axis(access.tensor, found.axis)
         sizes = "".join(f", {self.names.size(name)}" for name in found.indices)
-        return f"check_range({show_access(access)!r}, {found.axis}, {low}, {high}, {extent}{sizes})"
+        return f"check_range({show_access(access)!a}, {found.axis}, {low}, {high}, {extent}{sizes})"

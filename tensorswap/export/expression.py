@@ -243,8 +243,7 @@ class Expressions:
     def value(self, node: Expr, path: Path) -> Code:
         match node:
             case ir.Number(value=value) if not isinstance(value, int):
-                text = repr(value).replace("inf", "np.inf").replace("nan", "np.nan")
-                return Code(text, SIGN if text.startswith("-") else ATOM)
+                return Code(repr(value), SIGN if value < 0 else ATOM)
             case ir.Number() | ir.Index() | ir.Static() | ir.Size() | ir.AxisSize():
                 return self.integer(node, path)
             case ir.Access():

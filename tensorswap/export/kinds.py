@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 from ..language import ir
@@ -37,13 +38,13 @@ class KindFormulas:
         self.loops = loops
         self.names = names
         self.named: dict[str, str] = {}  # the text of a formula that was given a name, and the name
-        self.found: dict[Expr, Formula] = {}
-        self.weak_tensors = self._weak_tensors()
+        self.found: dict[int, tuple[Expr, Formula]] = {}  # by identity: to hash a deep expression takes long
+        self.weak_tensors: Set[str] = self._weak_tensors()
 
     def of(self, node: Expr) -> Formula:
-        if node not in self.found:
-            self.found[node] = self._of(node)
-        return self.found[node]
+        if id(node) not in self.found:
+            self.found[id(node)] = node, self._of(node)
+        return self.found[id(node)][1]
 
     def _of(self, node: Expr) -> Formula:
         match node:
@@ -136,14 +137,16 @@ class KindFormulas:
 
     def _weak_tensors(self) -> frozenset[str]:
         """Scalar inputs, and what is computed of plain numbers alone."""
-        inputs = {name for name in self.loops.inputs if self.loops.ranks.get(name, 0) == 0}
-        strong = {s.target.tensor for s in self.loops.statements if s.operator.startswith("arg")}
-        self.weak_tensors = frozenset({*inputs, *self.loops.written} - strong - (set(self.loops.inputs) - inputs))
+        arrays = {name for name in self.loops.inputs if self.loops.ranks.get(name, 0) > 0}
+        found = {*self.loops.inputs, *self.loops.written} - arrays
         while True:
-            strong = {s.target.tensor for s in self.loops.statements if not self.weak(s.value)} & self.weak_tensors
-            if not strong:
-                return self.weak_tensors
-            self.weak_tensors -= strong
+            before = len(found)
+            self.weak_tensors = found
+            for statement in self.loops.statements:
+                if statement.operator.startswith("arg") or not self.weak(statement.value):
+                    found.discard(statement.target.tensor)
+            if len(found) == before:
+                return frozenset(found)
 
 
 def is_whole(node: Expr) -> bool:

@@ -21,7 +21,7 @@ BYTES = 2**46  # a result beyond this is a mistake, and is refused before anythi
 
 @dataclass(frozen=True)
 class Signature:
-    """What a call takes. `needed` and `sizes` are indices; `known` tensors tell a type only, `ignored` names nothing."""
+    """What a call takes: `needed` and `sizes` are indices, `known` tensors tell a type, `ignored` names nothing."""
 
     inputs: tuple[str, ...]
     defaults: dict[str, float]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-import tempfile
+import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -181,28 +182,17 @@ def write_atomically(path: str | os.PathLike[str], text: str) -> None:
         raise ArgumentError(
             f"export takes a path, not {type(path).__name__}", hint='write p.export("model.py")'
         ) from error
-    temporary = None
+    if not target.name or target.is_dir():
+        raise ArgumentError(f"{str(target)[:200]!r} is a folder", hint='name a file: p.export("model.py")')
+    temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.part")
     try:
-        if target.is_dir():
-            raise ArgumentError(f"{target} is a directory", hint='name the file: p.export("model.py")')
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".part")
-        with os.fdopen(handle, "w", encoding="ascii") as file:
+        with open(temporary, "x", encoding="ascii") as file:
             file.write(text)
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, target)
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
-        if temporary is not None:
-            with suppress(OSError):
-                os.unlink(temporary)
-        if isinstance(error, ArgumentError):
-            raise
+        with suppress(OSError, ValueError):
+            os.unlink(temporary)
         raise ArgumentError(
-            f"{str(target)[:200]!r} cannot be written: {error.__class__.__name__}: {str(error)[:200]}",
+            f"{str(target)[:200]!r} cannot be written: {str(error)[:200]}",
             hint="name a file in a folder that exists and that you may write to",
         ) from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

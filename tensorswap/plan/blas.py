@@ -42,10 +42,14 @@ def _product(item: ir.Item, sizes: Sizes, inputs: set[str]) -> MatrixProduct | N
     if under or len(over) != 2 or not all(isinstance(f, ir.Access) and f.tensor in inputs for f in over):
         return None
     row_column = [ir.bare(e) for e in item.target.indices]
-    if len(row_column) != 2 or len(item.indices) != 3 or any(sizes.index[i] < LARGE for i in item.indices):
+    if len(row_column) != 2 or None in row_column or len(item.indices) != 3:
         return None
-    row, column = row_column
-    (k,) = [i for i in item.indices if i not in row_column]
+    row, column = (name or "" for name in row_column)
+    shape = (sizes.index[row], sizes.index[column])
+    summed = [i for i in item.indices if i not in row_column]
+    if len(summed) != 1 or sizes.shapes[item.target.tensor] != shape or min(*shape, sizes.index[summed[0]]) < LARGE:
+        return None
+    k = summed[0]
     sides = {}
     for factor in over:
         assert isinstance(factor, ir.Access)

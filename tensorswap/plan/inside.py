@@ -36,9 +36,9 @@ def bounds_of(work: Work, access: ir.Access) -> list[Expr]:
     """Comparisons that hold where an access is in bounds, save those that always hold."""
     found: list[Expr] = []
     for axis, place in enumerate(access.indices):
-        if isinstance(place, ir.Index):
-            continue
         extent = work.sizes.shapes[access.tensor][axis]
+        if isinstance(place, ir.Index) and work.sizes.index[place.name] <= extent:
+            continue
         known = numbers(place, work.sizes)
         if not _at_least_zero(work, known):
             found.append(ir.Compare(">=", place, ZERO))

@@ -16,7 +16,7 @@ from ..language import ir
 from ..plan.table import PlanTable, row, shown
 from .arguments import Bound, bind, defaults
 from .execute import Executable
-from .safe import needs_interpreter
+from .safe import WORD, needs_interpreter
 
 Array = NDArray[Any]
 Signature = tuple[Any, ...]
@@ -69,7 +69,7 @@ class Caller:
             return known.executable.run(arguments, known.convert)
         exact = self.check(arguments)
         bound = bind(self.loops, arguments)
-        if known is None or known.executable is None:
+        if known is None or known.executable is None or needs_interpreter(bound):
             known = self.prepare(bound)
         if known.executable is None:
             return reference.run(bound.loops, bound.arrays, bound.sizes, bound.kinds, bound.dtype)
@@ -89,7 +89,7 @@ class Caller:
                 parts += (name, value.shape, value.strides, value.dtype)
             elif kind is int and name in self.sizing:
                 parts += (name, value)
-            elif kind in (int, float, bool):
+            elif kind in (float, bool) or (kind is int and -WORD <= value <= WORD):
                 parts += (name, kind)
             else:
                 return None

@@ -163,7 +163,7 @@ class Executable:
                 if word.kind == "private" and (parts > 1 or not self.begins(kernel.nest, str(word.item))):
                     size = parts * math.prod(self.sizes.shapes[str(word.item)]) * self.stored(str(word.item)).itemsize
                     last = position + len(kernel.nest.private)
-                    buffers.append(Buffer(PARTS + str(word.item), size, position, last))
+                    buffers.append(Buffer(f"{PARTS}{word.item} {position}", size, position, last))
                 elif word.kind in ("address", "private") and not str(word.item).startswith((PARTS, BEST)):
                     name = str(word.item)
                     if name not in inputs and name not in outputs:
@@ -200,7 +200,8 @@ class Executable:
         """
         arrays = [inputs[name] for name, _ in self.inputs]
         for k in self.conversions(inputs) if convert is None else convert:
-            arrays[k] = np.array(arrays[k], self.inputs[k][1], order="C")
+            with np.errstate(over="ignore"):  # a number too large for the type of the others is infinite
+                arrays[k] = np.array(arrays[k], self.inputs[k][1], order="C")
         if self.products is not None:
             return self.multiply(dict(zip(self.loops.inputs, arrays, strict=True)))
         context = self.context
@@ -261,12 +262,14 @@ class Context:
                 name = str(word.item)
                 if word.kind == "local":
                     links.append((len(words), memory, scratch + own[name]))
-                elif word.kind == "private" and PARTS + name in places:
-                    links.append((len(words), memory, places[PARTS + name]))
+                elif word.kind == "private" and f"{PARTS}{name} {position}" in places:
+                    links.append((len(words), memory, places[f"{PARTS}{name} {position}"]))
+                elif name.startswith(PARTS):  # there are none if one thread made the only copy
+                    links.append((len(words), memory, places.get(f"{name} {made.producer[position]}", 0)))
                 elif name in slots:
                     links.append((len(words), slots[name], 0))
-                else:  # the copies that a kernel adds up may be none
-                    links.append((len(words), memory, places.get(name, 0)))
+                else:
+                    links.append((len(words), memory, places[name]))
                 words.append(0)
         from .compile import Frame  # Numba is imported when something is first compiled
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..language import ir
 from ..language.affine import is_constant
 from ..language.bounds import unproven
@@ -12,9 +14,14 @@ from ..language.types import infer_types
 from ..rules.once import shown_by_text
 from .arguments import Bound
 
+WORD = 2**63 - 1  # the largest whole number that kernels compute with
+
 
 def needs_interpreter(bound: Bound) -> str | None:
     """Why a program cannot be compiled: something that only the values it computes can show."""
+    for name, array in bound.arrays.items():
+        if array.dtype == np.uint64 and array.size and int(array.max()) > WORD:
+            return f"{name} holds whole numbers beyond 2**63"
     if not shown_by_text(bound.loops):
         return "only a run shows whether `=` writes each element once"
     types = infer_types(bound.loops, bound.kinds)
