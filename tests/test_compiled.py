@@ -244,3 +244,54 @@ def test_source_holds_no_name_of_the_user() -> None:
 def test_import_does_not_import_numba() -> None:
     code = "import sys, tensorswap; assert 'numba' not in sys.modules and 'llvmlite' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+FOUND = {  # programs that once went wrong
+    "copies_of_one_tensor_in_two_kernels": (
+        "Y[n] += A[i,n] * B[i,m]\nM[n] += tanh(A[i,n])\nY[n] += C[i,n] * M[n]\nreturn Y",
+        {"A": (64, 2), "C": (64, 2), "B": (64, 65)},
+    ),
+    "condition_before_its_loop": ("G[k,j,l] += Y[k,j,i] * P[l,i] if k > 0", {"Y": (3, 65, 40), "P": (5, 40)}),
+    "sum_over_two_strips": ("P[i,j] = tanh(A[i,j])\nY[k,l] += P[i,j] * B[i,j,k] * C[i,j,l]",
+                            {"A": (40, 30), "B": (40, 30, 9), "C": (40, 30, 17)}),
+    "guard_on_column_and_sum": ("R[n,k,i] += Q[k,i,j] * X[n,j] if j <= i", {"Q": (3, 20, 20), "X": (40, 20)}),
+    "guard_on_everything": ("R[i,j] += Q[i,k] * X[k,j] if k <= i and k >= j - 2", {"Q": (33, 37), "X": (37, 41)}),
+    "folded": ("F[0,i] = a[i]\nF[1,i] = b[i]\nfor t:\n    F[t+2,i] = F[t+1,i] + c[t] * F[t,i]\n"
+               "Y[i] = F[size(t)+1,i] * 2 + F[size(t),i]", {"a": (5,), "b": (5,), "c": (6,)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_programs_that_once_went_wrong(name: str) -> None:
+    text, shapes = FOUND[name]
+    random = np.random.default_rng(6)
+    program = ts.program(text)
+    arrays = {k: random.standard_normal(shape) for k, shape in shapes.items()}
+    check_compiled(program, arrays)
+    seed = random.standard_normal(program.run_reference(arrays).shape)
+    check_compiled(program.adjoint(wrt=list(shapes)), {**arrays, f"{program.outputs[0]}.grad": seed})
+
+
+def test_a_padded_copy_stays_within_the_callers_array() -> None:
+    around = np.ones(80)
+    around[40:] = 1e6
+    program = ts.program("size(i) = size(X, 0)\nY[i,m] += X[i+u] * W[m,u] if inside")
+    check_compiled(program, {"X": around[:40], "W": np.ones((17, 3))})
+
+
+def test_large_products_are_numpys() -> None:
+    A, B = np.random.default_rng(7).standard_normal((2, 701, 701))
+    for text, wanted in (("Y[i,j] += A[i,k] * B[k,j]", A @ B), ("Y[j,i] -= A[k,i] * B[j,k]", -(A.T @ B.T).T)):
+        program = ts.program(text)
+        assert "numpy" in str(program.plan(A=A, B=B))
+        np.testing.assert_allclose(program(A=A, B=B), wanted, rtol=1e-10, atol=1e-10)
+    assert ts.program("size(Y, 0) = 710\nY[i,j] += A[i,k] * B[k,j]")(A=A, B=B).shape == (710, 701)
+
+
+def test_numbers_at_the_edge_of_their_types() -> None:
+    check_compiled(ts.program("m max= X[i]"), {"X": np.array([2**63 + 7, 3], np.uint64)})
+    program = ts.program("Y[i] = n * X[i]")
+    for n in (1, 2**63):
+        check_compiled(program, {"X": np.ones(2), "n": n})
+    for n in (1.0, 1e300):
+        assert program(X=np.ones(2, np.float32), n=n).dtype == np.float32

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 from ..errors import ArgumentError, ShapeError
 from ..language import ir
-from ..language.build import is_integer
+from ..language.build import ONE, add, is_integer
 from ..language.functions import RANDOM
 from ..language.interval import interval
 from ..language.ir import Expr
@@ -23,6 +24,8 @@ from .once import unshown
 from .proof import Proof
 
 TRIED = 100  # a program with more indices is not asked what follows from a size given for one of them
+
+SMALL = 2**15  # products of such numbers and sizes stay far below 64 bits
 
 
 class Direction:
@@ -158,7 +161,7 @@ class Direction:
         arguments += [self.names.best(tensor) for tensor in kernel.best]
         arguments += [self.names.mask(tensor) for tensor in kernel.masked]
         arguments += [self.names.size(index) for index in kernel.sizes]
-        arguments += [self.sizing.extent(tensor, axis) for tensor, axis in kernel.extents]
+        arguments += [self.sizing.axis(tensor, axis) for tensor, axis in kernel.extents]
         arguments += [self.names.static(static) for static in kernel.statics]
         arguments += [f"computed({text}, real)" for text in kernel.types]
         called = f"{name}({', '.join(arguments)})"
@@ -234,6 +237,31 @@ def whole_leaves(node: Expr) -> list[Expr]:
     return [] if is_integer(node) else [node]
 
 
+def may_wrap(node: Expr) -> bool:
+    """Whether index arithmetic holds a number that a caller chooses, a large one, or a product of what is no number."""
+    return any(
+        isinstance(n, ir.Static)
+        or (isinstance(n, ir.Number) and abs(n.value) > SMALL)
+        or (isinstance(n, ir.Binary) and n.operator == "*" and not isinstance(n.left, ir.Number))
+        for n in ir.walk(node)
+    )
+
+
+def magnitude(node: Expr) -> Expr:
+    """A formula that nothing met while computing a node exceeds, whatever its sign."""
+    match node:
+        case ir.Index(name=name):
+            return ir.Size(name)
+        case ir.Number(value=value):
+            return ir.Number(abs(value))
+        case ir.Static():
+            return ir.Call("abs", (node,))
+        case ir.Binary(operator="*", left=left, right=right):
+            return ir.Binary("*", add(magnitude(left), ONE), add(magnitude(right), ONE))
+    parts = [magnitude(part) for part in ir.children(node)]
+    return reduce(add, parts) if parts else node
+
+
 class Sizing:
     """Lines that find every size of a call, each after those that it needs, and check that they agree."""
 
@@ -256,6 +284,7 @@ class Sizing:
                 self.axis(tensor, axis)
         self.agreement()
         self.declarations()
+        self.magnitudes()
         self.ranges()
 
     def results(self) -> str:
@@ -313,7 +342,11 @@ class Sizing:
         if tensor in self.inputs:
             if tensor in self.loops.ranks:
                 return f"{self.names.array(tensor)}.shape[{axis}]"
-            return f"axis({tensor!a}, {self.names.array(tensor)}, {axis})"
+            result = self.names.extent(tensor, axis)
+            self.define(
+                result, lambda: f"axis({tensor!a}, {self.names.array(tensor)}, {axis})", f"{tensor}'s axis {axis}"
+            )
+            return result
         axis = axis + self.loops.ranks[tensor] if axis < 0 else axis
         if (tensor, axis) not in self.rules.axis:
             raise ShapeError(
@@ -326,9 +359,6 @@ class Sizing:
         result = self.names.extent(tensor, axis)
         self.define(result, lambda: self.formula(formula), f"{tensor}'s axis {axis}")
         return result
-
-    def extent(self, tensor: str, axis: int) -> str:
-        return self.axis(tensor, axis)
 
     def define(self, name: str, formula: Callable[[], str], what: str) -> None:
         if name in self.done:
@@ -421,6 +451,20 @@ class Sizing:
                 self.lines.append(f"if {subject.index!a} not in given.sizes:")
                 check = f"    {check}"
             self.lines.append(check)
+
+    def magnitudes(self) -> None:
+        """Kernels compute positions in 64 bits: refuses numbers with which these might wrap around."""
+        found: dict[str, None] = {}
+        for statement in self.loops.statements:
+            for node in statement.nodes:
+                if isinstance(node, ir.AxisSize):
+                    self.refuse_leading(node)
+                places = node.indices if isinstance(node, ir.Access) else ()
+                sides = (node.left, node.right) if isinstance(node, ir.Compare) else ()
+                for part in (*places, *sides):
+                    if is_integer(part) and may_wrap(part):
+                        found[f"check_magnitude({show(part)!a}, {self.formula(magnitude(part))})"] = None
+        self.lines += found
 
     def ranges(self) -> None:
         for kernel in self.direction.kernels:

@@ -40,7 +40,7 @@ class Names:
         return f"n{self.indices[name]}"
 
     def extent(self, tensor: str, axis: int) -> str:
-        return f"d{self.tensors[tensor]}_{axis}"
+        return f"d{self.tensors[tensor]}_{axis}" if axis >= 0 else f"d{self.tensors[tensor]}_last{-axis}"
 
     def static(self, name: str) -> str:
         return f"s{self.statics[name]}"

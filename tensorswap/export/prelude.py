@@ -132,7 +132,7 @@ def whole(name: str, value: Any, what: str) -> int:
         raise ValueError(f"the {what} {name} must be a whole number, not {type(value).__name__}")
     if not -(2**62) < value < 2**62:
         raise ValueError(f"the {what} {name} is too large")
-    if what == "size of index" and value < 0:
+    if what == "size of index" and not 0 <= value < BYTES:
         raise ValueError(f"index {name} cannot have the size {value}")
     return int(value)
 
@@ -208,6 +208,11 @@ def check_range(text: str, place: int, low: int, high: int, extent: int, *loops:
         raise IndexError(
             f"{text} asks for position {low if low < 0 else high} of axis {place}, which has size {extent}"
         )
+
+
+def check_magnitude(text: str, most: int) -> None:
+    if most >= 2**62:
+        raise ValueError(f"`{text}` is computed with numbers that are too large")
 
 
 def check_found(found: tuple[int, int], *faults: tuple[str, int, int]) -> None:

@@ -41,7 +41,9 @@ class Proof:
     def _same(self, written: dict[Axis, str]) -> dict[str, str]:
         """For each index one that stands for all of the same size: those that stand alone on one axis."""
         same = {name: name for name in self.loops.indices}
-        groups: dict[Axis, set[str]] = {key: {name} for key, name in written.items()}
+        groups: dict[Axis, set[str]] = {
+            key: {name} for key, name in written.items() if self.rules.axis.get(key) == ir.Size(name)
+        }
         for use in bare_uses(self.loops):
             if (use.tensor, use.axis) in self.strict:
                 groups.setdefault((use.tensor, use.axis), set()).add(use.index)
