@@ -23,7 +23,7 @@ from ..language.render import statement as show_statement
 from ..language.sizes import Sizes
 from ..language.types import Types
 from ..plan.nest import Nest
-from ..plan.work import product_of
+from ..plan.work import product_of, statements_in
 from .contraction import ContractionWriter, Roles
 from .expression import Expressions
 from .layout import Cut, Layout, Word
@@ -211,8 +211,7 @@ class KernelWriter:
 
     def fill(self, item: ir.Item, indent: str) -> None:
         """Local tensors hold their identity before the first statement that does not write all of them."""
-        statements = [item] if isinstance(item, ir.Statement) else _inner_statements(item)
-        for statement in statements:
+        for statement in statements_in(item):
             name = statement.target.tensor
             if name in self.filled or self.layout.kinds.get(name) != "local" or name not in self.layout.cuts:
                 continue
@@ -669,13 +668,6 @@ class KernelWriter:
                     highs.append(self.write.integer(add(rest, Number(1))))
             used.append(atom)
         return lows, highs, used
-
-
-def _inner_statements(item: ir.Item) -> list[ir.Statement]:
-    if isinstance(item, ir.Block):
-        return [s for inner in item.body for s in _inner_statements(inner)]
-    assert isinstance(item, ir.Statement)
-    return [item]
 
 
 def _dedented(lines: list[str]) -> list[str]:

@@ -23,8 +23,6 @@ from .scalar import sources
 RULES = (types.Kind, types.join, types.promote, types.number, types.floating, types.accumulated)
 
 IMPORTS = """
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

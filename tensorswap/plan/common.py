@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from ..language import ir
 from ..language.ir import Binary, Call, Expr, Number
-from .work import Work
+from .work import Work, statements_in
 
 COSTLY = frozenset({"exp", "log", "log1p", "expm1", "sin", "cos", "tan", "tanh", "sigmoid", "erf", "sqrt", "softplus"})
 ROOT_HALF = 0.7071067811865476
@@ -39,7 +39,7 @@ def share_values(work: Work) -> None:
                 uses.setdefault((mine[node], item.guard), _Use(node)).count += 1
             written[item.target.tensor] += 1
         elif isinstance(item, ir.Block):
-            written.update(s.target.tensor for s in _statements(item))
+            written.update(s.target.tensor for s in statements_in(item))
         keys.append(mine)
     shared = {key for key, use in uses.items() if use.count > 1 and _fits(use.value, key[1])}
     held: dict[tuple[Hashable, Expr | None], ir.Access] = {}
@@ -93,10 +93,3 @@ def _always(value: Expr) -> Iterator[Expr]:
             if accesses and bare and not any(isinstance(n, ir.Conditional | ir.Logic) for n in parts):
                 yield node
         stack.extend(ir.children(node))
-
-
-def _statements(item: ir.Item) -> list[ir.Statement]:
-    if isinstance(item, ir.Block):
-        return [s for inner in item.body for s in _statements(inner)]
-    assert isinstance(item, ir.Statement)
-    return [item]

@@ -15,7 +15,7 @@ from ..language import ir
 from ..language.affine import affine
 from ..language.bounds import numbers
 from ..language.ir import Expr, Number
-from .work import Work, product_of
+from .work import Work, product_of, statements_in
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,7 @@ def _folded(work: Work, block: ir.Block, name: str) -> _Fold | None:
         if item is block:
             earlier = False
             continue
-        others = [item] if isinstance(item, ir.Statement) else _all_statements(item)
-        for access in (a for s in others for a in (s.target, *s.reads) if a.tensor == name):
+        for access in (a for s in statements_in(item) for a in (s.target, *s.reads) if a.tensor == name):
             place = numbers(access.indices[axis], work.sizes)
             if not isinstance(place, Number):
                 return None
@@ -85,13 +84,6 @@ def _folded(work: Work, block: ir.Block, name: str) -> _Fold | None:
     if size < slices or work.sizes.shapes[name][axis] <= slices:
         return None
     return _Fold(name, axis, slices)
-
-
-def _all_statements(item: ir.Item) -> list[ir.Statement]:
-    if isinstance(item, ir.Block):
-        return [s for inner in item.body for s in _all_statements(inner)]
-    assert isinstance(item, ir.Statement)
-    return [item]
 
 
 def _offset(work: Work, place: Expr, index: str) -> int | None:

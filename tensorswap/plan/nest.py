@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from ..language import ir
 from ..language.sizes import Sizes
 from .transposed import TRANSPOSED
-from .work import product_of
+from .work import product_of, statements_in
 
 CACHE = 256 * 1024  # bytes that the values of one strip may take: they stay in the cache of one core
 PRIVATE = 1024 * 1024  # bytes of a target that every thread may have a copy of
@@ -51,12 +51,7 @@ class Nest:
 
 
 def statements_of(item: Nest | ir.Item) -> list[ir.Statement]:
-    if isinstance(item, Nest):
-        return item.statements
-    if isinstance(item, ir.Block):
-        return [s for inner in item.body for s in statements_of(inner)]
-    assert isinstance(item, ir.Statement)
-    return [item]
+    return item.statements if isinstance(item, Nest) else statements_in(item)
 
 
 def block_indices(item: ir.Item) -> set[str]:

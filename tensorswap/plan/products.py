@@ -15,7 +15,7 @@ from ..language import ir
 from ..language.affine import is_constant
 from ..language.build import ONE, conjunction, conjuncts, divide, multiply, product
 from ..language.ir import Expr
-from .work import Work, product_of
+from .work import Work, product_of, statements_in
 
 EXHAUSTIVE = 6  # factors up to which every order is tried
 
@@ -51,16 +51,8 @@ def order_products(work: Work) -> None:
             orderer.statement(item)
         else:
             orderer.out.append(item)
-            assert isinstance(item, ir.Block)
-            orderer.written.update(_targets(item))
+            orderer.written.update(s.target.tensor for s in statements_in(item))
     work.loops = replace(work.loops, body=tuple(orderer.out))
-
-
-def _targets(block: ir.Block) -> list[str]:
-    found: list[str] = []
-    for item in block.body:
-        found += _targets(item) if isinstance(item, ir.Block) else [item.target.tensor]  # type: ignore[union-attr]  # calls are inlined
-    return found
 
 
 class _Orderer:

@@ -58,6 +58,14 @@ class Work:
         self.loops = replace(self.loops, body=visit(self.loops.body, ()))
 
 
+def statements_in(item: ir.Item) -> list[ir.Statement]:
+    """The statement itself, or those of a block in their order."""
+    if isinstance(item, ir.Block):
+        return [s for inner in item.body for s in statements_in(inner)]
+    assert isinstance(item, ir.Statement)
+    return [item]
+
+
 def product_of(value: Expr) -> tuple[list[Expr], list[Expr]]:
     """The factors of a product: those above and those below the line. A minus in front is a factor -1."""
     match value:
