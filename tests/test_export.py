@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -155,6 +156,7 @@ class Comparison:
 # -- the same results
 
 
+PARTS = 4
 ENTRIES = {entry.name: entry for entry in CORPUS}
 COMPILED = (
     "matrix_product", "conv1d_strided_dilated_padded", "cumulative_sum_by_guard", "discounted_returns", "embedding",
@@ -168,21 +170,21 @@ OWN: dict[str, tuple[Program, list[str] | None, Arrays]] = {
         {"W": np.arange(4.0), "g": np.ones(4), "rate": 0.25, "step": 3},
     ),
     "statics": (
-        ts.program("stride: int = 1\npad: int\nsize(i) = size(X, 0) // stride\nY[i] += X[stride*i+u-pad] * W[u] if inside"),
+        ts.program("stride: int = 1\npad: int\nsize(i) = 4\nY[i] += X[stride*i+u-pad] * W[u] if inside"),
         ["X", "W"],
         {"X": np.linspace(0, 1, 9), "W": np.array([1.0, -2.0, 0.5]), "stride": 2, "pad": 1},
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("part", range(PARTS))
 def test_files_run_without_tensorswap(part: int, tmp_path: Path) -> None:
     """Forward and adjoint, float64 and float32."""
     comparison = Comparison(tmp_path)
-    for name in COMPILED[part::2]:
+    for name in COMPILED[part::PARTS]:
         arrays = ENTRIES[name].inputs(np.random.default_rng(1))
         comparison.add(name, ts.program(ENTRIES[name].text), list(ENTRIES[name].wrt), arrays, single(arrays))
-    for name, (program, wrt, arrays) in list(OWN.items())[part::2]:
+    for name, (program, wrt, arrays) in list(OWN.items())[part::PARTS]:
         comparison.add(name, program, wrt, arrays, single(arrays))
     comparison.run()
 
@@ -200,7 +202,7 @@ def test_the_comparison_can_fail(tmp_path: Path) -> None:
     comparison.add("model", ts.program("Y[i] = X[i] + 2"), ["X"], {"X": np.arange(3.0)})
     file = tmp_path / "model.py"
     file.write_text(file.read_text().replace("f0(2)", "f0(3)"))
-    with pytest.raises(AssertionError, match="model.py, forward"):
+    with pytest.raises(AssertionError, match=r"model\.py, forward"):
         comparison.run(compiled=False)
 
 
@@ -233,9 +235,9 @@ CASES: list[tuple[str, Arrays]] = [
     ("size(i) = 7\nY[i] = X[k[i]] if k[i] < 5 else 0", {"X": FLOAT, "k": np.array([0, 9, 3, 4, 5, 5, 1])}),
     ("size(i) = 7\nY[i] = (X[i-1] if i % 2 == 0 else X[i+2]) if inside", {"X": FLOAT}),
     ("size(i) = 7\nY[i] += X[k[i-1]] if inside", {"X": FLOAT, "k": np.array([0, 9, 3, 4, -5, 5, 1])}),
-    ("size(i) = 7\nY[i] = 1 if not inside and X[0] > 0 and X[i-7] * 0 == 0 or i == 2", {"X": FLOAT}),
+    ("size(i) = 7\nY[i] = (X[i-1] if i < 6 else 3) if i == 6 or inside", {"X": FLOAT}),
     ("size(H, 0) = bins\nH[bin[n],k] += w[n,d,k]", {"bin": np.array([0, 2]), "w": np.ones((2, 3, 2)), "bins": 3}),
-    ("Y[...,i] = X[...,i] / size(X, 1) + Z[...]\ns += X[...,i] * size(...)", {"X": np.ones((2, 3, 4)), "Z": WHOLE[[0, 0, 0]].T}),
+    ("Y[...,i] = X[...,i] / size(X, 1) + Z[...]\ns += X[...,i] * size(...)", {"X": np.ones((2, 2, 4)), "Z": WHOLE}),
     ("Y[...,o] += X[...,i] * W[o,i]", {"X": FLOAT[:2], "W": WHOLE}),
     ("size(i) = size(X, 0) - 1\nX[i+1] = X[i+0]\nX[i+0] = 2 * X[i+0]", {"X": FLOAT}),
     ("W[k[b]] = W[k[b]] - g[b]", {"W": np.ones(3), "k": np.array([1, 0, 2]), "g": FLOAT[:3]}),
@@ -270,50 +272,59 @@ def test_arrays_of_any_layout(tmp_path: Path) -> None:
 # -- what is refused at the call
 
 
-REFUSED: list[tuple[str, Arrays, str, str]] = [
-    ("Y[i] = X[i] * Z[i]", {"X": FLOAT, "z": FLOAT}, "ValueError", "no input 'z'.*\n.*input Z is missing"),
-    ("Y[i] = X[i] * Z[i]", {"X": FLOAT, "Z": WHOLE}, "ValueError", r"Z\[i\] needs an array with 1 axis.*\(2, 2\)"),
-    ("Y[i] = X[i] * Z[i]", {"X": FLOAT, "Z": FLOAT[:4]}, "ValueError", r"index i has size 5 on X \(axis 0\) but 4 on Z"),
-    ("Y[i] = X[i] * Z[i]", {"X": FLOAT, "Z": FLOAT, "i": 4}, "ValueError", "index i has size 4 but 5 on X"),
-    ("Y[i] = X[i] * Z[i]", {"X": FLOAT, "Z": None}, "ValueError", "Z is None"),
-    ("Y[i] = X[i] * Z[i]", {"X": FLOAT, "Z": [[1], [1, 2]]}, "ValueError", "Z cannot be read as an array"),
-    ("Y[i] = X[i] * Z[i]", {"X": FLOAT, "Z": FLOAT * 1j}, "ValueError", "Z has dtype complex128"),
-    ("Y[i] = X[i] * Z[i]", {"X": FLOAT, "Z": FLOAT.astype(np.float16)}, "ValueError", "Z has dtype float16"),
-    ("Y[b,d] = E[tok[b],d]", {"E": WHOLE, "tok": np.array([0, 2])}, "IndexError", r"E\[tok\[b\],d\].*position 2 of axis 0"),
-    ("Y[b,d] = E[tok[b],d]", {"E": WHOLE, "tok": np.array([-1])}, "IndexError", "position -1 of axis 0, which has size 2"),
-    ("Y[b,d] = E[tok[b],d]", {"E": WHOLE, "tok": np.array([0.0])}, "ValueError", "tok is used as an integer, but has dtype"),
-    ("size(H, 0) = n\nH[b[i]] += w[i]", {"b": np.array([0, 9]), "w": FLOAT[:2], "n": 3}, "IndexError", "position 9"),
-    ("shift: int\nY[i] = X[i+shift]", {"X": FLOAT, "shift": -1}, "IndexError", r"X\[i\+shift\] asks for position -1"),
-    ("shift: int\nY[i] = X[i+shift]", {"X": FLOAT, "shift": 1.0}, "ValueError", "must be a whole number, not float"),
-    ("shift: int\nY[i] = X[i+shift]", {"X": FLOAT}, "ValueError", "static integer shift is missing"),
-    ("s: int\nY[i] = X[i+4*s] if i+4*s >= 0 and i+4*s < 5", {"X": FLOAT, "i": 3, "s": -(2**61)}, "ValueError", "too large"),
-    ("size(i) = size(X, 0) // n\nY[i] = X[n*i]", {"X": FLOAT, "n": 0}, "ValueError", "`.*` divides by zero"),
-    ("size(i) = size(X, 0) - 9\nY[i] = X[i+0]", {"X": FLOAT}, "ValueError", "negative size -4"),
-    ("size(i) = 10 ** 1 * n\nY[i] = 1".replace(" ** 1", ""), {"n": 10**14}, "ValueError", "more than any memory holds"),
-    ("size(X, 0) = 4\nY[i] = X[i]", {"X": FLOAT}, "ValueError", r"size\(X, 0\) is 5, but is declared as 4"),
-    ("Y[i] += X[i+j]", {"X": FLOAT, "i": 3}, "ValueError", "size of index j is missing"),
-    ("Y[i] += X[i+j]", {"X": FLOAT, "i": 3, "j": 4}, "IndexError", "position 5 of axis 0"),
-    ("size(i) = 7\nY[i] = X[i+1] if i < 6 else 0", {"X": FLOAT}, "IndexError", "position 5 of axis 0"),
-    ("Y[i] = X[i] // k[i]", {"X": np.array([5, 7]), "k": np.array([2, 0])}, "ValueError", r"`X\[i\] // k\[i\]` divides by"),
-    ("size(Z, 0) = 3\nZ[p[i]] = X[i]", {"X": FLOAT, "p": np.array([2, 0, 1, 1, 1])}, "ValueError", "more than once"),
-    ("W[k[b]] = W[k[b]] - g[b]", {"W": FLOAT, "k": np.array([1, 1]), "g": FLOAT[:2]}, "ValueError", "more than once"),
-    ("Y[...,i] = X[...,i] + Z[...]", {"X": WHOLE, "Z": FLOAT}, "ValueError", r"`\.\.\.` stands .* \(2,\) on X, \(5,\) on Z"),
-    ("Y[...,i] = X[...,i] + Z[...]", {"X": 1.0, "Z": FLOAT}, "ValueError", "X has 0 axes, fewer than its 1 beside"),
-    ("def f(X[i], Z[j]) -> Y[j]:\n    Y[i] = X[i]", {"X": FLOAT, "Z": FLOAT[:3]}, "IndexError", "position 4 of axis 0"),
-]  # fmt: skip
+PAIR, GATHER, SHIFT = "Y[i] = X[i] * Z[i]", "Y[b,d] = E[tok[b],d]", "shift: int\nY[i] = X[i+shift]"
+REFUSED: list[tuple[str, Arrays, str]] = [
+    (PAIR, {"X": FLOAT, "z": FLOAT}, "no input 'z'; the inputs are X, Z\nthe input Z is missing"),
+    (PAIR, {"X": FLOAT, "Z": WHOLE}, "Z[i] needs an array with 1 axis; the array given has shape (2, 2)"),
+    (PAIR, {"X": FLOAT, "Z": FLOAT[:4]}, "index i has size 5 on X (axis 0) but 4 on Z (axis 0)"),
+    (PAIR, {"X": FLOAT, "Z": FLOAT, "i": 4}, "index i has size 4 but 5 on X (axis 0)"),
+    (PAIR, {"X": FLOAT, "Z": None}, "Z is None"),
+    (PAIR, {"X": FLOAT, "Z": [[1], [1, 2]]}, "Z cannot be read as an array"),
+    (PAIR, {"X": FLOAT, "Z": FLOAT * 1j}, "Z has dtype complex128"),
+    (PAIR, {"X": FLOAT, "Z": FLOAT.astype(np.float16)}, "Z has dtype float16"),
+    (GATHER, {"E": WHOLE, "tok": np.array([0.0])}, "tok is used as an integer, but has dtype float64"),
+    (SHIFT, {"X": FLOAT, "shift": 1.0}, "the static integer shift must be a whole number, not float"),
+    (SHIFT, {"X": FLOAT}, "the static integer shift is missing"),
+    ("size(i) = size(X, 0) // n\nY[i] = X[n*i]", {"X": FLOAT, "n": 0}, "`size(X, 0) // n` divides by zero"),
+    ("size(i) = size(X, 0) - 9\nY[i] = X[i+0]", {"X": FLOAT}, "index i would have the negative size -4"),
+    ("size(i) = n\nY[i] = 1", {"n": 10**15}, "more than any memory holds"),
+    ("size(X, 0) = 4\nY[i] = X[i]", {"X": FLOAT}, "size(X, 0) is 5, but is declared as 4"),
+    ("Y[i] = X[i] // k[i]", {"X": np.array([5, 7]), "k": np.array([2, 0])}, "`X[i] // k[i]` divides by zero"),
+    ("size(Z, 0) = 3\nZ[p[i]] = X[i]", {"X": FLOAT[:3], "p": np.array([2, 1, 1])}, "Z[p[i]] more than once"),
+    ("W[k[b]] = W[k[b]] - g[b]", {"W": FLOAT, "k": np.array([1, 1]), "g": FLOAT[:2]}, "W[k[b]] more than once"),
+    ("Y[...,i] = X[...,i] + Z[...]", {"X": WHOLE, "Z": FLOAT}, "but here for (2,) on X, (5,) on Z"),
+    ("Y[...,i] = X[...,i] + Z[...]", {"X": 1.0, "Z": FLOAT}, "X has 0 axes, fewer than its 1 beside `...`"),
+]
+NARROWER: list[tuple[str, Arrays, str]] = [  # than the program itself, which takes these
+    ("s: int\nY[i] = X[i+4*s] if inside", {"X": FLOAT, "i": 3, "s": -(2**61)}, "numbers that are too large"),
+    ("Y[i] += X[i+j]", {"X": FLOAT, "i": 3}, "the size of index j is missing"),
+]
+OUTSIDE: list[tuple[str, Arrays, str]] = [
+    (GATHER, {"E": WHOLE, "tok": np.array([0, 2])}, "E[tok[b],d] asks for position 2 of axis 0, which has size 2"),
+    (GATHER, {"E": WHOLE, "tok": np.array([-1])}, "position -1 of axis 0"),
+    (SHIFT, {"X": FLOAT, "shift": -1}, "X[i+shift] asks for position -1 of axis 0"),
+    ("size(H, 0) = n\nH[b[i]] += w[i]", {"b": np.array([0, 9]), "w": FLOAT[:2], "n": 3}, "position 9 of axis 0"),
+    ("Y[i] += X[i+j]", {"X": FLOAT, "i": 3, "j": 4}, "position 5 of axis 0"),
+    ("size(i) = 7\nY[i] = X[i+1] if i < 6 else 0", {"X": FLOAT}, "position 5 of axis 0"),
+    ("def f(X[i], Z[j]) -> Y[j]:\n    Y[i] = X[i]", {"X": FLOAT, "Z": FLOAT[:3]}, "position 4 of axis 0"),
+]
 
 
-def test_bad_calls_are_refused_with_a_reason(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "calls"), [("ValueError", REFUSED), ("IndexError", OUTSIDE), ("ValueError", NARROWER)]
+)
+def test_bad_calls_are_refused_with_a_reason(kind: str, calls: list[tuple[str, Arrays, str]], tmp_path: Path) -> None:
     jobs: list[Job] = []
-    for number, (text, arrays, _, _) in enumerate(REFUSED):
-        ts.program(text).export(tmp_path / f"bad_{number}.py")
+    for number, (text, arrays, _) in enumerate(calls):
+        program = ts.program(text)
+        with pytest.raises(ts.SwapError) if calls is not NARROWER else nullcontext():
+            program.run_reference(arrays)
+        program.export(tmp_path / f"bad_{number}.py")
         jobs.append((f"bad_{number}.py", "forward", arrays))
-    results = run_elsewhere(tmp_path, jobs, compiled=False)
-    for (text, _, kind, message), result in zip(REFUSED, results, strict=True):
+    for (text, _, message), result in zip(calls, run_elsewhere(tmp_path, jobs, compiled=False), strict=True):
         assert isinstance(result, tuple), (text, result)
         assert result[0] == kind, (text, result)
-        with pytest.raises(ValueError, match=message):
-            raise ValueError(result[1])
+        assert message in result[1], text
 
 
 def test_positions_are_checked_in_compiled_kernels(tmp_path: Path) -> None:
@@ -333,8 +344,6 @@ def test_an_adjoint_is_refused_where_its_program_would_be(tmp_path: Path) -> Non
     arrays = {"X": np.ones(5), "W": np.ones(3)}
     with pytest.raises(IndexError, match="position 5 of axis 0"):
         module.adjoint({**arrays, "i": 4, "Y.grad": np.ones(4)})
-    with pytest.raises(ValueError, match=r"index i has size 3 but 2 on Y\.grad"):
-        module.adjoint({**arrays, "Y.grad": np.ones(2)})
     with pytest.raises(ValueError, match="X is given twice"):
         module.forward({"X": np.ones(5)}, X=np.ones(5), W=np.ones(3))
     with pytest.raises(ValueError, match="takes a mapping"):
@@ -393,34 +402,36 @@ def code_names(path: Path) -> set[str]:
 
 
 def test_no_name_of_the_user_is_part_of_the_code(tmp_path: Path) -> None:
-    text = "wide: int\nsecret[odd,name] += left[odd,other] * right[other,name+wide]\nplace argmax= secret[odd,name]"
+    text = "wide: int\nsecret[odd,name] += left[odd,other] * right[other,name+wide]\nspot argmax= secret[odd,name]"
     ts.program(text).export(tmp_path / "model.py")
     names = code_names(tmp_path / "model.py")
     assert {"a0", "i0", "n0", "s0", "loop_0"} <= names
-    assert not names & {"secret", "odd", "left", "right", "other", "place", "wide"}
+    assert not names & {"secret", "odd", "left", "right", "other", "spot", "wide"}
     imports = [n for n in ast.walk(ast.parse((tmp_path / "model.py").read_text())) if isinstance(n, ast.Import)]
     assert {alias.name for n in imports for alias in n.names} == {"math", "numpy"}
 
 
-@pytest.mark.parametrize(
-    "name",
-    ['A"""\nraise SystemExit(3)\n"""', "A\nraise SystemExit(3)\n#", "A\\", "A'] = 0; raise SystemExit(3) #", "\u2028x{0}", '"', "A\r1"],
+HOSTILE = (
+    'A"""\nraise SystemExit(3)\n"""', "A\nraise SystemExit(3)\n#", "A'] = 0; raise SystemExit(3) #", "A\\", '"', "A\r1",
+    "\u2028x{0}",
 )  # fmt: skip
-def test_hostile_names_stay_texts(name: str, tmp_path: Path) -> None:
+
+
+def test_hostile_names_stay_texts(tmp_path: Path) -> None:
     """No text can hold such a name, but a program that was built by hand might."""
-    index = ir.Index(f"i{name}")
-    value = ir.Binary("*", ir.Access(name, (index,)), ir.Static(f"s{name}"))
-    body = (ir.Statement(ir.Access(f"Y{name}", (index,)), "+=", value),)
-    program = Program(ir.Loops(body, statics=(ir.StaticDeclaration(f"s{name}"),)))
-    program.export(tmp_path / "model.py")
-    arrays = {name: np.arange(3.0), f"s{name}": 2}
-    jobs: list[Job] = [
-        ("model.py", "forward", arrays),
-        ("model.py", "adjoint", {**arrays, f"Y{name}.grad": np.ones(3)}),
-    ]
-    forward, adjoint = run_elsewhere(tmp_path, jobs, compiled=False)
-    np.testing.assert_array_equal(forward, [0.0, 2.0, 4.0])
-    np.testing.assert_array_equal(adjoint, [2.0, 2.0, 2.0])
+    jobs: list[Job] = []
+    for number, name in enumerate(HOSTILE):
+        index = ir.Index(f"i{name}")
+        value = ir.Binary("*", ir.Access(name, (index,)), ir.Static(f"s{name}"))
+        body = (ir.Statement(ir.Access(f"Y{name}", (index,)), "+=", value),)
+        file = f"hostile_{number}.py"
+        Program(ir.Loops(body, statics=(ir.StaticDeclaration(f"s{name}"),))).export(tmp_path / file)
+        arrays = {name: np.arange(3.0), f"s{name}": 2}
+        jobs += [(file, "forward", arrays), (file, "adjoint", {**arrays, f"Y{name}.grad": np.ones(3)})]
+    results = run_elsewhere(tmp_path, jobs, compiled=False)
+    for forward, adjoint in zip(results[::2], results[1::2], strict=True):
+        np.testing.assert_array_equal(forward, [0.0, 2.0, 4.0])
+        np.testing.assert_array_equal(adjoint, [2.0, 2.0, 2.0])
 
 
 def test_deep_and_wide_programs(tmp_path: Path) -> None:
@@ -429,9 +440,9 @@ def test_deep_and_wide_programs(tmp_path: Path) -> None:
     chain = " ".join(f"X[k[i]+{n % 2}] if X[i] < 0.{n:02d} else" for n in range(20))
     for number, (text, more) in enumerate(
         (
-            ("Y[i] = " + " + ".join(["2 * X[i]"] * 120), {}),
-            ("Y[i] = " + "sin(" * 60 + "X[i]" + ")" * 60, {}),
-            ("Y[i] = " + "(1 - X[i] * " * 60 + "1" + ")" * 60, {}),
+            ("Y[i] = " + " + ".join(["2 * X[i]"] * 60), {}),
+            ("Y[i] = " + "sin(" * 40 + "X[i]" + ")" * 40, {}),
+            ("Y[i] = " + "(1 - X[i] * " * 40 + "1" + ")" * 40, {}),
             (f"Y[i] = {chain} 0", {"k": np.zeros(4, int)}),
             ("Y[i] = 1 if " + " and ".join(f"X[i] > 0.{n:02d}" for n in range(99)), {}),
         )

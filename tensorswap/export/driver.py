@@ -289,9 +289,10 @@ class Sizing:
 
     def results(self) -> str:
         """What the function gives, and its caller unpacks."""
-        arrays = [self.names.array(name) for name in self.loops.inputs]
-        statics = [self.names.static(name) for name in self.loops.static_names]
-        return ", ".join([*arrays, *statics, *self.done, *(["leading"] if self.direction.batched else []), ""]).strip()
+        names = [self.names.array(name) for name in self.loops.inputs]
+        names += [self.names.static(name) for name in self.loops.static_names]
+        names += [*self.done, *(["leading"] if self.direction.batched else [])]
+        return f"{names[0]}," if len(names) == 1 else ", ".join(names)
 
     # -- what is given
 

@@ -24,7 +24,6 @@ from .proof import Proof, is_affine
 from .scalar import NUMPY
 
 DEEPEST = 30  # parentheses within parentheses, before a part gets a variable
-WITH_TYPE = frozenset({"erf", "sigmoid", "silu", "softplus", "gelu"})  # functions that take the type to compute in
 BOTH_CONVERTED = frozenset({"pow", "atan2", "hypot"})
 
 
@@ -165,10 +164,14 @@ class Expressions:
         """A divisor that is not zero; `whole` tests whether it is a whole number, where that is not known."""
         if isinstance(node.right, ir.Number) and node.right.value != 0:
             return divisor
+        known = self.lines.find((node.right, whole))
+        if known is not None:
+            return Code(known, ATOM, divisor.formula)
         name = self.variable(divisor)
         number = self.kernel.fault(Fault(show(node), ZERO_DIVISION))
         with self.lines.block(f"if {name.text} == 0{whole}:"):
             self.lines.add(f"return {number}, 0")
+        self.lines.keep((node.right, whole), name.text)
         return name
 
     def place(self, access: ir.Access, axis: int, path: Path) -> str:
@@ -232,8 +235,7 @@ class Expressions:
             text = f"{first.at(level)} {node.operator} {second.at(level + 1)}"
             return self.joined(text, level, None, first, second)
         name = self.variable(first, fresh=True)
-        self.lines.add(f"if {name.text}:" if both else f"if not {name.text}:")
-        self.lines.text += lines
+        self.lines.add_block(f"if {name.text}:" if both else f"if not {name.text}:", lines)
         with self.lines.inner():
             self.lines.add(f"{name.text} = {second.text}")
         return name
@@ -295,8 +297,7 @@ class Expressions:
             return self.joined(text, CONDITIONAL, kind, then, condition, otherwise)
         name = self.lines.fresh("v")
         for header, lines, part in ((f"if {condition.text}:", first, then), ("else:", second, otherwise)):
-            self.lines.add(header)
-            self.lines.text += lines
+            self.lines.add_block(header, lines)
             with self.lines.inner():
                 self.lines.add(f"{name} = {part.text}")
         return Code(name, ATOM, kind)

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 Key = tuple[object, ...]
+
+
+@dataclass
+class Piece:
+    """Lines of a block that were set aside, and what its variables hold."""
+
+    text: list[str] = field(default_factory=list)
+    held: dict[Key, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
 
 
 class Lines:
@@ -46,9 +58,21 @@ class Lines:
         self.indent -= 1
 
     @contextmanager
-    def aside(self) -> Iterator[list[str]]:
+    def aside(self) -> Iterator[Piece]:
         """Lines of an inner block that may not be needed: they are collected, not added."""
-        outer, self.text = self.text, []
+        piece = Piece()
+        outer, self.text = self.text, piece.text
         with self.inner():
-            yield self.text
+            self.held[-1] = piece.held
+            yield piece
         self.text = outer
+
+    def add_block(self, header: str, piece: Piece) -> None:
+        """Lines that were set aside, as a block."""
+        self.add(header)
+        self.text += piece.text
+
+    def add_here(self, piece: Piece) -> None:
+        """Lines that were set aside, in the block that is being written."""
+        self.text += [line.removeprefix("    ") for line in piece.text]
+        self.held[-1] |= piece.held

@@ -64,10 +64,9 @@ class Nest:
         with self.lines.aside() as inner:
             self.level(0, self.guard, ())
         if self.checked_early:
-            self.lines.add(f"if {' and '.join(f'{self.kernel.size(name)} > 0' for name in self.order)}:")
-            self.lines.text += inner
+            self.lines.add_block(f"if {' and '.join(f'{self.kernel.size(name)} > 0' for name in self.order)}:", inner)
         else:
-            self.lines.text += [line[4:] for line in inner]
+            self.lines.add_here(inner)
 
     def level(self, depth: int, pending: Path, path: Path) -> None:
         """What stands inside the first `depth` loops: conditions that can be told here, then the next loop."""
@@ -101,7 +100,7 @@ class Nest:
                 return
             if lines:
                 self.checked_early |= depth < len(self.order)
-                self.lines.text += [line[4:] for line in lines]
+                self.lines.add_here(lines)
                 with self.lines.block(f"if {code.text}:"):
                     self.level(depth, (*ready[position + 1 :], *pending), (*path, atom))
                 return
@@ -188,7 +187,7 @@ class Nest:
         """The position of the winner so far, and its value in another array."""
         best = self.kernel.names.best(self.statement.target.tensor) + target.removeprefix(self.array)
         name = self.code.variable(value)
-        position = self.code.variable(self.position(), fresh=True)
+        position = self.code.variable(self.position())
         better = self.kernel.use(BETTER[self.statement.operator])
         with self.lines.block(f"if {better}({name.text}, {best}, {position.text}, {target}):"):
             self.lines.add(f"{best} = {name.text}")

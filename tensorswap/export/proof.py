@@ -187,5 +187,6 @@ def _bounds(node: Expr, path: Path, proof: Proof, indices: frozenset[str]) -> It
                 for bound in bounds_of(node, axis):
                     result: Expr = bound
                     for condition in reversed(path):
-                        result = ir.Logic("or", opposite(condition), result)
+                        if not any(isinstance(n, ir.Inside) for n in ir.walk(condition)):
+                            result = ir.Logic("or", opposite(condition), result)
                     yield result
