@@ -11,15 +11,17 @@ test: $(VENV)/.ready
 	$(BIN)/python -m pytest -n 2
 
 train: $(VENV)/.ready
-	$(BIN)/python benchmarks/first_training.py
+	$(BIN)/python benchmarks/digits.py
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# The long soak: 1,000,000 malformed texts, 20,000 generated programs with their derivatives, 3,000 of them compiled.
+# The long soak: 1,000,000 malformed texts, 20,000 generated programs with their derivatives, 3,000 of them compiled,
+# all cases of the standard library compiled, and a training run killed at 50 moments.
 test-long: $(VENV)/.ready
-	TENSORSWAP_LONG=1 $(BIN)/python -m pytest -n 2 tests/test_malformed.py tests/test_generated.py tests/test_compiled.py
+	TENSORSWAP_LONG=1 $(BIN)/python -m pytest -n 2 tests/test_malformed.py tests/test_generated.py tests/test_compiled.py \
+	    tests/test_library.py tests/test_training.py
 
 # All workloads against numpy, JAX and PyTorch, about half an hour; PyTorch and JAX are installed for it.
 bench: $(VENV)/.bench
@@ -27,8 +29,8 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/bench.py
 
 # Needs PyTorch, which nothing else here does: it stores PyTorch's answers in small files for the tests.
-oracles:
-	$(PYTHON) tests/oracles/make_oracles.py
+oracles: $(VENV)/.bench
+	$(BIN)/python -m tests.library.make_answers
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

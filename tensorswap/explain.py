@@ -1,20 +1,20 @@
-"""explain: a program -> a text with each statement and the rule that made each of its adjoint statements."""
+"""explain: a program -> a text with each statement, and the rule and pattern of each of its adjoint statements."""
 
 from __future__ import annotations
 
 from .errors import DerivativeError
 from .language import ir, render
+from .patterns import flows
 from .rules.activity import default_wrt
-from .rules.adjoint import derive
 
 
 def explain(loops: ir.Loops) -> str:
-    """Each statement in order; under it its adjoint statements, each with its rule."""
+    """Each statement in order; under it its adjoint statements, each with its rule and its patterns."""
     wrt = default_wrt(loops)
     if not wrt:
         return "\n".join([*render.lines(loops.body), "", "no input has a derivative here"])
     try:
-        _, notes = derive(loops, wrt)
+        made = flows(loops, wrt)
     except DerivativeError as error:
         return "\n".join([*render.lines(loops.body), "", f"the derivative is refused: {error}"])
     result: list[str] = []
@@ -27,10 +27,11 @@ def explain(loops: ir.Loops) -> str:
                 continue
             assert isinstance(item, ir.Statement)
             result.append(indent + render.statement(item))
-            found = [n for n in notes if n.forward is item]
-            width = max((len(render.statement(n.adjoint)) for n in found), default=0)
-            for note in found:
-                result.append(f"{indent}    -> {render.statement(note.adjoint):<{width}}  # {note.rule}")
+            found = [flow for flow in made if flow.note.forward is item]
+            width = max((len(render.statement(flow.note.adjoint)) for flow in found), default=0)
+            for flow in found:
+                shown = render.statement(flow.note.adjoint)
+                result.append(f"{indent}    -> {shown:<{width}}  # {flow.note.rule}: {flow.text}")
             if not found:
                 result.append(f"{indent}    -> nothing: no path to a derivative")
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 from .errors import ArgumentError
-from .language import ir, render
+from .language import ir
 from .language.hints import closest
 from .language.parse import Source, parse
 
 SUFFIX = ".loop"
+DEFINITION = re.compile(r"^def ([A-Za-z_][A-Za-z0-9_]*)\(", re.MULTILINE)
 
 
 @cache
@@ -23,30 +26,65 @@ def folder() -> Path:
 
 @cache
 def _files() -> tuple[Path, ...]:
-    return tuple(sorted(folder().rglob(f"*{SUFFIX}")))
+    return tuple(sorted(folder().glob(f"*{SUFFIX}")))
 
 
 @cache
-def _read(path: Path) -> Source:
-    return parse(path.read_text(encoding="utf-8"))
+def models() -> dict[str, Path]:
+    """Whole models, by name: each has a file of its own."""
+    return {path.stem: path for path in sorted((folder() / "models").glob(f"*{SUFFIX}"))}
+
+
+class Definitions(Mapping[str, ir.Loops]):
+    """Definitions by name, each parsed when it is first asked for: a program needs few of them."""
+
+    def __init__(self, files: Iterable[Path]) -> None:
+        self.texts = {name: text for path in files for name, text in _apart(path.read_text(encoding="utf-8")).items()}
+        self.parsed: dict[str, ir.Loops] = {}
+
+    def __getitem__(self, name: str) -> ir.Loops:
+        if name not in self.parsed:
+            self.parsed[name] = parse(self.texts[name]).definitions[name]
+        return self.parsed[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def _apart(text: str) -> dict[str, str]:
+    """The text of each definition, on the lines that it has in its file."""
+    starts = [(match[1], match.start()) for match in DEFINITION.finditer(text)]
+    ends = [start for _, start in starts[1:]] + [len(text)]
+    parts = [(name, start, text[start:end]) for (name, start), end in zip(starts, ends, strict=True)]
+    return {name: "\n" * text.count("\n", 0, start) + part for name, start, part in parts}
 
 
 @cache
-def definitions() -> dict[str, ir.Loops]:
-    """Every definition of the standard library, by name."""
-    return {name: loops for path in _files() for name, loops in _read(path).definitions.items()}
+def definitions() -> Definitions:
+    """Every definition of the standard library."""
+    return Definitions(_files())
+
+
+@cache
+def family(name: str) -> tuple[str, ...]:
+    """The definitions of one file."""
+    return tuple(_apart((folder() / f"{name}{SUFFIX}").read_text(encoding="utf-8")))
 
 
 def source_of(path_or_name: str | Path) -> tuple[Source, str]:
-    """The parsed file and the definition asked for: an op of the library, or that of a `.loop` file."""
+    """The parsed text and the definition asked for: an op of the library, a model, or that of a `.loop` file."""
     text = str(path_or_name)
     if not text.endswith(SUFFIX):
-        for path in _files():
-            if text in _read(path).definitions:
-                return _read(path), text
-        hint = (
-            closest(text, list(definitions())) or "see ts.ops() for the standard library, or give a .loop file's path"
-        )
+        for name in (text, f"{text}_layer"):  # `relu` is a function of the language: its op is relu_layer
+            if name in definitions():
+                return Source({name: definitions()[name]}, None), name
+        if text in models():
+            return parse(models()[text].read_text(encoding="utf-8")), text
+        known = [*definitions(), *models()]
+        hint = closest(text, known) or "see ts.ops() for the standard library, or give a .loop file's path"
         raise ArgumentError(f"there is no op {text[:80]!r}", hint=hint)
     path = Path(path_or_name)
     try:
@@ -70,10 +108,17 @@ class Ops(dict[str, str]):
 
 
 def ops() -> Ops:
-    """Every op of the standard library with its signature."""
-    return Ops({name: _signature(loops) for name, loops in sorted(definitions().items())})
+    """Every op of the standard library with what it does; `print(ts.load(name))` shows how."""
+    found = {name: line for path in _files() for name, line in _described(path.read_text(encoding="utf-8")).items()}
+    return Ops({name: found.get(name, "") for name in sorted(definitions())})
 
 
-def _signature(loops: ir.Loops) -> str:
-    assert loops.header is not None
-    return render.header(loops.header).removeprefix("def ").removesuffix(":")
+def _described(text: str) -> dict[str, str]:
+    """The comment right above each definition."""
+    found: dict[str, str] = {}
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        match = DEFINITION.match(line)
+        if match and number and lines[number - 1].startswith("#"):
+            found[match[1]] = lines[number - 1].lstrip("# ")
+    return found

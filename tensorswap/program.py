@@ -26,8 +26,9 @@ from .rules.adjoint import derive
 from .rules.batch import batch
 from .rules.inline import inline
 from .rules.once import shown_by_text
+from .rules.optional import optional_tensors, without
 from .rules.tangent import tangent
-from .run.arguments import Bound, bind
+from .run.arguments import Bound, bind, defaults
 from .run.call import Caller
 from .run.steps import derived_in_steps
 
@@ -81,8 +82,29 @@ class Program:
 
     def __call__(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
         """Runs the program, compiled on first use. One output: that array; several: a dict by name."""
-        results = self._caller(merged(mapping, arrays))
+        arguments = merged(mapping, arrays)
+        results = self._for_call(arguments)._caller(arguments)
         return results[self.outputs[0]] if len(self.outputs) == 1 else results
+
+    @cached_property
+    def _optional(self) -> frozenset[str]:
+        return frozenset(optional_tensors(self._loops))
+
+    def _for_call(self, arguments: Mapping[str, Any]) -> Program:
+        """The program for a call that leaves optional tensors out."""
+        missing = frozenset(self._optional.difference(arguments)) if self._optional else None
+        if not missing:
+            return self
+        if missing not in self._shorter:
+            derivation = self._derivation
+            again = None if derivation is None else lambda loops: without(derivation(loops), missing)
+            self._shorter[missing] = Program(without(self._loops, missing), self._origin, again)
+        return self._shorter[missing]
+
+    @cached_property
+    def _shorter(self) -> dict[frozenset[str], Program]:
+        """The programs without some of the optional tensors."""
+        return {}
 
     @cached_property
     def _caller(self) -> Caller:
@@ -102,16 +124,20 @@ class Program:
     def run_reference(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
         """The same call through the plain interpreter."""
         arguments = merged(mapping, arrays)
-        self._check_origin(arguments)
-        bound = bind(self._loops, arguments)
+        program = self._for_call(arguments)
+        program._check_origin(arguments)
+        bound = bind(program._loops, arguments)
         results = reference.run(bound.loops, bound.arrays, bound.sizes, bound.kinds, bound.dtype)
         return results[self.outputs[0]] if len(self.outputs) == 1 else results
 
     def _check_call(self, arguments: Mapping[str, Any]) -> bool:
         """Refuses what a run would refuse, if the arguments of a derivative suffice to tell; True if values matter."""
         own = {name: value for name, value in arguments.items() if name in self._loops.names}
+        shorter = self._for_call(own)
+        if shorter is not self:
+            return shorter._check_call(own)
         sized = infer(self._loops, frozenset(own))
-        if not set(self.inputs) <= own.keys() or sized.missing:
+        if not set(self.inputs) <= {*own, *defaults(self._loops)} or sized.missing:
             return False
         if not self._shown:
             self.run_reference(own)
@@ -172,11 +198,13 @@ class Program:
 
     def plan(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> PlanTable:
         """The kernels of a call with these arrays (or shapes): loops, parallel index and why it is safe, cost."""
-        return self._caller.plan(_shapes_as_arrays(merged(mapping, arrays)))
+        arguments = _shapes_as_arrays(merged(mapping, arrays))
+        return self._for_call(arguments)._caller.plan(arguments)
 
     def source(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> str:
         """The generated Numba source of a call with these arrays (or shapes)."""
-        return self._caller.source(_shapes_as_arrays(merged(mapping, arrays)))
+        arguments = _shapes_as_arrays(merged(mapping, arrays))
+        return self._for_call(arguments)._caller.source(arguments)
 
     def export(self, path: str | Path, wrt: Sequence[str] | None = None) -> None:
         """Writes one importable file with `forward` and `adjoint` (by all inputs that have one if `wrt` is None) that

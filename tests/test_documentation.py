@@ -7,16 +7,12 @@ Two kinds of fenced blocks stand on the pages. ```python blocks are doctest sess
 from __future__ import annotations
 
 import doctest
-import importlib.util
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
 
 import tensorswap as ts
@@ -183,49 +179,3 @@ def test_links_lead_somewhere(page: Path) -> None:
         target = page.parent / path if path else page
         assert target.exists(), link
         assert not anchor or anchor in _anchors(target.read_text(encoding="utf-8")), link
-
-
-@pytest.fixture(scope="module")
-def first_training() -> Iterator[ModuleType]:
-    spec = importlib.util.spec_from_file_location("first_training", ROOT / "benchmarks" / "first_training.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # a dataclass looks its own module up
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
-
-
-def test_the_first_training_learns(first_training: ModuleType) -> None:
-    lines: list[str] = []
-    result = first_training.main(steps=25, points=60, report=lines.append)
-    assert len(result.losses) == 25
-    assert result.losses[-1] < 0.75 * result.losses[0]
-    assert result.accuracy > 0.5  # three classes: guessing gives a third
-    assert "-> W2.grad[c,h] += H[n,h] * S.grad[n,c]" in lines[0]
-    assert lines[1].startswith("step    1 of 25   loss ")
-    assert lines[-1].endswith("% right")
-
-
-def test_the_first_training_repeats_itself(first_training: ModuleType) -> None:
-    once, again = (first_training.main(steps=3, points=30, report=lambda line: None) for _ in range(2))
-    assert once.losses == again.losses
-    np.testing.assert_array_equal(once.parameters["W1"], again.parameters["W1"])
-
-
-def test_the_first_training_tells_at_most_one_line_a_second(
-    first_training: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(first_training.time, "monotonic", lambda: 0.0)
-    lines: list[str] = []
-    first_training.main(steps=6, points=30, report=lines.append)
-    assert [line.split()[1] for line in lines if line.startswith("step")] == ["1", "6"]
-
-
-def test_the_model_of_the_first_training_has_right_gradients(first_training: ModuleType) -> None:
-    generator = np.random.default_rng(1)
-    model = ts.program(first_training.MODEL, outputs=["loss"])
-    arrays = {**first_training.spirals(9, generator), **first_training.start(generator)}
-    report = ts.gradcheck(model, arrays, wrt=first_training.PARAMETERS, entries=10)
-    assert report.entries == 10 + 10 + 10 + 3

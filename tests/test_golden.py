@@ -40,10 +40,10 @@ PROGRAMS: dict[str, tuple[str, list[str]]] = {
 }  # fmt: skip
 
 LIBRARY = {
-    "softmax": ["X"],
-    "conv2d": ["X", "W", "b"],
+    "softmax": ["input"],
+    "conv2d": ["input", "weight", "bias"],
     "attention": ["Q", "K", "V"],
-    "layer_norm": ["X", "gain", "bias"],
+    "layer_norm": ["input", "weight", "bias"],
 }
 
 
@@ -69,9 +69,9 @@ SHAPES: dict[str, dict[str, Any]] = {
     "recurrence": {"X": (10, 24), "Wh": (24, 24), "H0": (24,), "H.grad": (10, 24)},
     "layers": {"X": (32,), "a": (6,), "Y.grad": (32,)},
     "batch_marker": {"X": (64, 32), "W": (16, 32), "b": (16,), "Y.grad": (64, 16)},
-    "softmax": {"X": (64, 100), "P.grad": (64, 100)},
+    "softmax": {"input": (64, 100), "out.grad": (64, 100)},
     "attention": {"Q": (2, 4, 64, 32), "K": (2, 4, 64, 32), "V": (2, 4, 64, 32), "O.grad": (2, 4, 64, 32)},
-    "layer_norm": {"X": (64, 128), "gain": (128,), "bias": (128,), "Y.grad": (64, 128)},
+    "layer_norm": {"input": (64, 128), "weight": (128,), "bias": (128,), "out.grad": (64, 128)},
 }
 
 

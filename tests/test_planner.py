@@ -515,3 +515,66 @@ def test_another_batch_compiles_nothing() -> None:
         arrays = {k: numbers.standard_normal(shape) for k, shape in shapes.items()}
         check(program, {**arrays, "t": numbers.integers(0, 5, batch)})
     assert compiled.cache_info().misses == before
+
+
+# -- values chosen, sifted, lifted and forwarded
+
+ENTROPY = """
+M[n] max= X[n,c]
+Z[n] += exp(X[n,c] - stop(M[n]))
+L[n,c] = X[n,c] - stop(M[n]) - log(Z[n])
+"""
+SIFTED = {
+    "label": ENTROPY + "loss -= L[n,label[n]] / size(n)",
+    "weighted": ENTROPY + "loss -= L[n,label[n]] * W[label[n]]",
+    "guarded": ENTROPY + "loss -= L[n,label[n]] if label[n] != 3",
+    "read twice": ENTROPY + "loss -= L[n,label[n]]\nloss += 0.1 * L[n,0]",
+    "read whole too": ENTROPY + "loss -= L[n,label[n]]\nloss += 0.1 * L[n,c] * L[n,c]",
+}
+
+
+@pytest.mark.parametrize("text", SIFTED.values(), ids=SIFTED)
+def test_a_gathered_element_of_each_row(text: str) -> None:
+    numbers = np.random.default_rng(1)
+    arrays = {"X": numbers.standard_normal((50, 40)), "W": numbers.random(40), "label": numbers.integers(0, 40, 50)}
+    program = ts.program(text).grad(wrt=["X"])
+    check(program, {name: array for name, array in arrays.items() if name in program.inputs})
+
+
+def test_what_only_labels_read_is_never_stored() -> None:
+    program = ts.program(SIFTED["label"]).grad(wrt=["X"])
+    plan = str(program.plan(X=(50, 40), label=np.zeros(50, int)))
+    assert "L.grad" not in plan
+    assert "L[n,c]" not in plan
+    assert "X.grad[n,label[n]]" in plan
+
+
+PASSES = {
+    "chosen": "D[i,j] += G[i,j] if X[i,j] > 0",
+    "chosen twice": "D[i,j] += G[i,j] if X[i,j] > 0\nD[i,j] += 1 if X[i,j] < -1 and i <= j",
+    "chosen once": "D[i,j] = G[i,j] if X[i,j] > 0",
+    "chosen sum": "D[j] += G[i,j] if X[i,j] > 0",
+    "lifted": "Y[n,i] += X[i,j] * 2\nY[n,i] += G[i,n]",
+    "lifted guard": "Y[n,i] += X[i,j] if j <= i\nY[n,i] -= G[i,n]",
+    "forwarded": "A[j,i] += G[i,j]\nY[i,j] = A[j,i] * X[i,j]",
+    "forwarded diagonal": "A[j,i] += G[i,j]\nY[i] = A[i,i] * X[i,i]",
+    "forwarded sum": "A[j,i] += G[i,j]\nA[j,i] += X[j,i]\nY[i] += A[i,j]",
+    "turned": "Y[j,k] += G[i,j] * (P[i,k] - P[j,k])",
+    "turned sum": "Y[i,k] += G[i,j] * (P[i,k] - P[j,k])",
+    "jammed": "Y[j] += X[i,j] * 3",
+}
+
+
+@pytest.mark.parametrize("text", PASSES.values(), ids=PASSES)
+def test_programs_after_each_pass(text: str) -> None:
+    numbers = np.random.default_rng(2)
+    program = ts.program(text)
+    arrays = {name: numbers.standard_normal((67, 5) if name == "P" else (67, 67)) for name in program.inputs}
+    if "X" in arrays:
+        arrays["X"][0, 0] = np.nan
+    check(program, arrays)
+    for name in program.outputs:
+        derivative = program.adjoint(wrt=list(program.inputs), of=[name])
+        seed = numbers.standard_normal(np.shape(program.run_reference(arrays)))
+        given = {**arrays, f"{name}.grad": seed}
+        check(derivative, {k: v for k, v in given.items() if k in derivative.inputs})

@@ -18,9 +18,9 @@ here = pathlib.Path(ts.__file__).parent
 assert str(here).startswith(sys.argv[1]), here
 assert (here / "py.typed").exists() and (here / "language" / "grammar.lark").exists()
 softmax = ts.load("softmax")
-result = softmax(X=np.zeros((2, 4)))
+result = softmax(input=np.zeros((2, 4)))
 assert np.allclose(result, 0.25), result
-print(softmax.adjoint(wrt=["X"]))
+print(softmax.adjoint(wrt=["input"]))
 """
 
 
@@ -40,4 +40,4 @@ def test_installed_wheel_works_outside_the_checkout(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
     )
-    assert "X.grad[...,j] +=" in run.stdout
+    assert "input.grad[...,j] +=" in run.stdout

@@ -75,7 +75,7 @@ def factors(value: Expr) -> tuple[list[ir.Access], Expr] | None:
     """The two accesses of a product and the constant beside them; None if the value is anything else."""
     match value:
         case ir.Access():
-            return [value], ONE
+            return ([value], ONE) if value.indices else ([], value)
         case ir.Unary(operator="-", operand=operand):
             inner = factors(operand)
             return (inner[0], multiply(Number(-1), inner[1])) if inner else None
@@ -219,6 +219,8 @@ class Roles:
             return None
         found = replace(taken, form="outer" if a.mode == "scalar" else "lane", a=a, b=b, summed=tuple(order))
         ease = {"direct": 2.0, "ahead": 1.8, "packed": 1.5}[b.mode] * (1.0 if contiguous else 0.6)
+        if a.mode == "scalar" and self.collides(of_a[a.along]):
+            ease *= 0.9  # of two indices the other one is the better row
         return (fits * ease, in_column, in_row), found
 
     def merges(self, moves: dict[str, int], order: list[str]) -> bool:
@@ -233,6 +235,11 @@ class Roles:
         step = abs(moves[last]) * self.write.stored(self.statement.target.tensor).itemsize
         steps = self.layout.typical(last)
         return (steps >= 64 and step >= 1024 and step % 512 == 0) or (step > LINE and steps * LINE > NEAR)
+
+    def collides(self, stride: int) -> bool:
+        """Whether rows that lie so far apart share the same few places of the nearest cache."""
+        step = abs(stride) * self.write.stored(self.statement.target.tensor).itemsize
+        return step >= 2048 and step % 1024 == 0
 
     def ahead(self, operand: Operand, moves: dict[str, int]) -> int | None:
         """The outermost level of the nest at which the panels of an operand can be packed, if that is any gain."""

@@ -15,6 +15,14 @@ from .layout import Layout
 
 TYPES = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")
 CAST = {np.dtype(name): name for name in TYPES}
+# functions that run in vectors: for all points faster than one by one where they are needed
+QUICK = frozenset({
+    "stop", "min", "max", "relu", "abs", "sign", "sqrt", "floor", "ceil", "round", "exp", "expm1", "log", "log1p",
+    "tanh", "sigmoid", "silu", "softplus", "erf", "gelu",
+})  # fmt: skip
+
+
+POWERS = {2: "square", 3: "cube", 4: "fourth"}
 
 
 class Expressions:
@@ -54,6 +62,8 @@ class Expressions:
         if form is not None and isinstance(node, ir.Binary):
             node = form.expression()
         match node:
+            case ir.Number(value=value):
+                return str(value)
             case ir.Index(name=name):
                 return self.layout.index(name)
             case ir.Size(index=index):
@@ -106,6 +116,8 @@ class Expressions:
                 dtype = INT if dtype.kind in "iu" else dtype
                 return f"({self.value(left, dtype)} {operator} {self.value(right, dtype)})"
             case ir.Logic(operator=operator, left=left, right=right):
+                if self.harmless(right):
+                    return f"{'both' if operator == 'and' else 'either'}({self.truth(left)}, {self.truth(right)})"
                 return f"({self.truth(left)} {operator} {self.truth(right)})"
             case ir.Unary(operator="not", operand=operand):
                 return f"(not {self.truth(operand)})"
@@ -143,6 +155,22 @@ class Expressions:
         parts = [text for node in nodes if (text := self.inside(node))]
         return " and ".join(parts) or "True"
 
+    def harmless(self, node: Expr) -> bool:
+        """Whether a value may be computed where it is not needed: accesses are in bounds, and nothing takes long."""
+        for part in ir.walk(node):
+            if isinstance(part, ir.Access):
+                shape = self.layout.sizes.shapes[part.tensor]
+                for place, extent in zip(part.indices, shape, strict=True):
+                    bare = isinstance(place, ir.Index) and self.layout.sizes.index[place.name] <= extent
+                    if not bare and not (isinstance(place, ir.Number) and 0 <= place.value < extent):
+                        return False
+            elif (isinstance(part, ir.Call) and part.function not in QUICK) or (
+                isinstance(part, ir.Binary)
+                and (part.operator in ("//", "%") or (part.operator == "**" and self.whole_power(part.right) is None))
+            ):
+                return False
+        return True
+
     # -- values
 
     def cast(self, text: str, dtype: np.dtype[Any]) -> str:
@@ -179,17 +207,27 @@ class Expressions:
         dtype = self.dtype(node)
         return INT if dtype == BOOL else dtype
 
+    def whole_power(self, exponent: Expr) -> int | None:
+        """An exponent that is a product of a few factors."""
+        known = self.layout.known(exponent)
+        if isinstance(known, ir.Number) and known.value in POWERS and isinstance(known.value, int):
+            return known.value
+        return None
+
     def _computed(self, node: Expr, dtype: np.dtype[Any]) -> str:
         match node:
             case ir.Unary(operand=operand):
                 return f"(-{self.value(operand, dtype)})"
-            case ir.Binary(operator="**", left=left, right=ir.Number(value=2)):
-                return f"square({self.value(left, dtype)})"
+            case ir.Binary(operator="**", left=left, right=right) if (power := self.whole_power(right)) is not None:
+                return f"{POWERS[power]}({self.value(left, dtype)})"
             case ir.Binary(operator="**", left=left, right=right):
                 return f"pow_{CAST[dtype]}({self.value(left, dtype)}, {self.value(right, dtype)})"
             case ir.Binary(operator=operator, left=left, right=right):
                 return f"({self.value(left, dtype)} {operator} {self.value(right, dtype)})"
             case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
+                if dtype.kind == "f" and self.harmless(then) and self.harmless(otherwise):
+                    parts = self.truth(condition), self.value(then, dtype), self.value(otherwise, dtype)
+                    return f"chosen({', '.join(parts)})"
                 return f"({self.value(then, dtype)} if {self.truth(condition)} else {self.value(otherwise, dtype)})"
             case ir.Call(function="uniform" | "normal" as function, arguments=arguments):
                 state = "GOLDEN"

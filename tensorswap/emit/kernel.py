@@ -31,6 +31,8 @@ from .layout import Cut, Layout, Word
 BEST = "best of "  # names the tensor beside an argmax= that holds the values of its winners
 NAME = re.compile(r"[a-z]+\d+")  # what a function that the kernel calls may take as an argument
 UNROLL = 16  # terms of a sum that are written out rather than looped over
+JAM = 8  # steps of a sum that are added in one go
+LONG = 16  # elements of a loop for which that pays
 
 
 @dataclass(frozen=True)
@@ -271,9 +273,43 @@ class KernelWriter:
             if store and reduced and statement.operator != "=":
                 self.zero_nest(statement, indent)
                 store = False
+            if self.jams(statement, order, reduced):
+                self.jammed(statement, order, indent)
+                return
             value = [statement.value]
             self.loops_around(
                 statement, order, indent, value, lambda inner, values: self.assign(statement, values, inner, store)
+            )
+
+    def jams(self, statement: ir.Statement, order: list[str], reduced: list[str]) -> bool:
+        """Whether the loop runs along the target and the one around it over what is summed: several of its steps then
+        go into one, so that the target is read and written less often."""
+        if len(order) < 2 or order[-1] in reduced or order[-2] not in reduced or statement.guard is not None:
+            return False
+        quiet = not any(isinstance(n, ir.Call | ir.Conditional) for n in ir.walk(statement.value))
+        bare = all(isinstance(e, ir.Index) for e in statement.target.indices)
+        long = self.layout.typical(order[-1]) >= LONG
+        streams = [a for a in statement.reads if {*order[-2:]} <= ir.index_names(a)]
+        return quiet and bare and long and len(streams) < 2 and self.accumulated(statement.target.tensor).kind == "f"
+
+    def jammed(self, statement: ir.Statement, order: list[str], indent: str) -> None:
+        *outer, summed, along = order
+        for index in outer:
+            low, high, _ = self.range(index, [], [])
+            self.lines.append(f"{indent}for {self.layout.index(index)} in range({low}, {high}):")
+            indent += "    "
+        low, high, _ = self.range(summed, [], [])
+        name = self.layout.index(summed)
+        terms = [
+            ir.transform(statement.value, ir.substitute_indices({summed: add(ir.Index(summed), Number(k))}))
+            for k in range(JAM)
+        ]
+        whole = f"({high} - {low}) // {JAM} * {JAM}"
+        ranges = [(f"{low}, {low} + {whole}, {JAM}", terms), (f"{low} + {whole}, {high}", [statement.value])]
+        for text, values in ranges:
+            self.lines.append(f"{indent}for {name} in range({text}):")
+            self.loops_around(
+                statement, [along], indent + "    ", values, lambda inner, v: self.assign(statement, v, inner, False)
             )
 
     def sums_inside(self, statement: ir.Statement, order: list[str], reduced: list[str]) -> bool:

@@ -322,6 +322,12 @@ class Lowerer:
                 chosen = builder.icmp_signed("<" if name == "min" else ">", other.code, result.code)
                 result = Value(builder.select(chosen, other.code, result.code), result.type)
             return result
+        if name == "chosen":
+            test, yes, no = (a.code for a in arguments)
+            return Value(builder.select(test, yes, no), arguments[1].type)
+        if name in ("both", "either"):
+            join = builder.and_ if name == "both" else builder.or_
+            return Value(join(arguments[0].code, arguments[1].code), "b1")
         if name == "abs":
             value = arguments[0].code
             return Value(

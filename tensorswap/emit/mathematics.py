@@ -53,6 +53,16 @@ def _square(builder: Any, values: list[Any]) -> Any:
     return builder.fmul(x, x, flags=FLAGS) if _is_real(x) else builder.mul(x, x)
 
 
+def _cube(builder: Any, values: list[Any]) -> Any:
+    (x,) = values
+    square = _square(builder, values)
+    return builder.fmul(square, x, flags=FLAGS) if _is_real(x) else builder.mul(square, x)
+
+
+def _fourth(builder: Any, values: list[Any]) -> Any:
+    return _square(builder, [_square(builder, values)])
+
+
 def _sign(x: Real) -> Real:
     return select(x > 0.0, 1.0, select(x < 0.0, -1.0, select(x.equals(0.0), 0.0, x)))
 
@@ -71,6 +81,7 @@ FUNCTIONS: dict[str, Callable[[Real], Real]] = {
 
 EMITTED: dict[str, Emitter] = {  # whole numbers among the arguments have a sign
     "maximum": _extreme("maximum", ">"), "minimum": _extreme("minimum", "<"), "square": _square,
+    "cube": _cube, "fourth": _fourth,
     **{f"{name}_{kind}": _emitter(function) for name, function in FUNCTIONS.items() for kind in KINDS},
 }  # fmt: skip
 
@@ -164,7 +175,10 @@ def normal(bits):  # type: ignore[no-untyped-def]  # uint64 -> float64
 
 NAMES: dict[str, Any] = {
     "maximum": _of_two("maximum", ">"), "minimum": _of_two("minimum", "<"), "square": _of_one(_square, None),
+    "cube": _of_one(_cube, None), "fourth": _of_one(_fourth, None),
     **{f"{name}_{kind}": _of_one(EMITTED[f"{name}_{kind}"], KINDS[kind]) for name in FUNCTIONS for kind in KINDS},
+    "chosen": njit(**EXACT)(lambda test, yes, no: yes if test else no), "both": njit(**EXACT)(lambda a, b: a & b),
+    "either": njit(**EXACT)(lambda a, b: a | b),
     "above": above, "below": below, "pow_i8": integer_power, "GOLDEN": GOLDEN, "mixed": mixed, "uniform": unit,
     "normal": normal, "abs_i8": njit(**EXACT)(lambda x: abs(x)), "sign_i8": njit(**EXACT)(lambda x: np.sign(x)),
     **{f"{name}_i8": keep for name in ("floor", "ceil", "round")},

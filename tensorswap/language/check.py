@@ -278,6 +278,15 @@ def header_names(loops: ir.Loops) -> Iterator[Fault]:
     arguments = [a.name for a in loops.header.arguments]
     for name in dict.fromkeys(a for a in arguments if arguments.count(a) > 1):
         yield Fault(f"the argument {name} stands twice", loops.header.span, "give one another name")
+    for position, argument in enumerate(loops.header.arguments):
+        if isinstance(argument, ir.StaticDeclaration) and isinstance(argument.default, str):
+            before = [a.name for a in loops.header.arguments[:position] if isinstance(a, ir.StaticDeclaration)]
+            if argument.default not in before:
+                yield Fault(
+                    f"the default of {argument.name} is {argument.default}, which is no static integer before it",
+                    argument.span,
+                    hints.closest(argument.default, before) or f"write `{argument.name}: int = 1`",
+                )
     for access in loops.header_accesses:
         for place in access.indices:
             if not isinstance(place, ir.Index):

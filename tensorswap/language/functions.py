@@ -1,6 +1,10 @@
-"""The scalar functions of the language: their names and how many arguments each takes."""
+"""The scalar functions of the language: their names, how many arguments each takes, and those that a user defines."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .ir import Expr
 
 ANY = 10**6
 
@@ -23,3 +27,15 @@ KEYWORDS = frozenset({"if", "else", "and", "or", "not", "for", "def", "return", 
 INDEX_FUNCTIONS = frozenset({"min", "max", "abs"})  # those that may stand inside brackets
 RANDOM = frozenset({"uniform", "normal"})
 FLAT = frozenset({"sign", "floor", "ceil", "round", "stop", "uniform", "normal"})  # derivative zero everywhere
+
+
+@dataclass(frozen=True)
+class Defined:
+    """A function that a user defined: expressions of its arguments, in the derivatives also of y, its own value."""
+
+    arguments: tuple[str, ...]
+    value: Expr
+    derivatives: tuple[Expr, ...]  # by each argument
+
+
+DEFINED: dict[str, Defined] = {}  # their names stand in FUNCTIONS, too

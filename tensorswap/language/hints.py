@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from functools import lru_cache
 
 from .functions import FUNCTIONS, KEYWORDS
 
@@ -200,7 +201,12 @@ def unknown_call(name: str, known: list[str]) -> str:
 
 def closest(name: str, known: list[str]) -> str:
     """`did you mean ...` for a misspelt name, or nothing."""
-    close = difflib.get_close_matches(name[:80], known, n=1)
+    return _closest(name[:80], tuple(known))
+
+
+@lru_cache(4096)
+def _closest(name: str, known: tuple[str, ...]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean `{close[0]}`?" if close else ""
 
 

@@ -48,12 +48,8 @@ def interval(node: Expr, sizes: Mapping[str, Expr], gathered: Mapping[str, Bound
                 return _corners([floor_divide(x, b[0]) for x in a])
             return None
         case ir.Call(function="min" | "max" as name, arguments=arguments):
-            parts = [interval(a, sizes, gathered) for a in arguments]
-            known = [p for p in parts if p is not None]
-            if len(known) < len(parts):
-                return None
-            pick = minimum if name == "min" else maximum
-            return reduce(pick, (p[0] for p in known)), reduce(pick, (p[1] for p in known))
+            low, high = _ends(name, [_sides(a, sizes, gathered) for a in arguments])
+            return None if low is None or high is None else (low, high)
         case ir.Call(function="abs", arguments=(argument,)):
             part = interval(argument, sizes, gathered)
             if part is None:
@@ -61,6 +57,26 @@ def interval(node: Expr, sizes: Mapping[str, Expr], gathered: Mapping[str, Bound
             low = maximum(maximum(part[0], negate(part[1])), ZERO)
             return low, maximum(part[1], negate(part[0]))
     return None
+
+
+Sides = tuple[Expr | None, Expr | None]
+
+
+def _sides(node: Expr, sizes: Mapping[str, Expr], gathered: Mapping[str, Bounds] | None) -> Sides:
+    """As `interval`, where perhaps only one side is known: max(x, 0) is at least 0, whatever x is."""
+    if isinstance(node, ir.Call) and node.function in ("min", "max"):
+        return _ends(node.function, [_sides(a, sizes, gathered) for a in node.arguments])
+    return interval(node, sizes, gathered) or (None, None)
+
+
+def _ends(name: str, parts: list[Sides]) -> Sides:
+    pick = minimum if name == "min" else maximum
+    found: list[Expr | None] = []
+    for side in (0, 1):
+        known = [end for part in parts if (end := part[side]) is not None]
+        enough = len(known) == len(parts) or (known and (name == "max") == (side == 0))  # one part bounds it on one side
+        found.append(reduce(pick, known) if enough else None)
+    return found[0], found[1]
 
 
 def _modulo(divisor: Expr) -> Bounds | None:

@@ -185,15 +185,15 @@ class SizeDeclaration(Node):
 
 @dataclass(frozen=True, slots=True)
 class StaticDeclaration(Node):
-    """`stride: int` or `stride: int = 1`."""
+    """`stride: int`, `stride: int = 1`, or `stride: int = kernel` after another static integer."""
 
     name: str
-    default: int | None = None
+    default: int | str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Argument(Node):
-    """A tensor `X[i,j]` of a header, or a scalar `rate`, perhaps with a default."""
+    """A tensor `X[i,j]` of a header, or a scalar `rate`, perhaps with a default: the value of each element."""
 
     access: Access
     default: int | float | None = None
@@ -301,7 +301,7 @@ class Loops(Node):
         return tuple(s.name for s in self.statics)
 
     @cached_property
-    def static_defaults(self) -> dict[str, int]:
+    def static_defaults(self) -> dict[str, int | str]:
         declared = self.header.arguments if self.header else self.statics
         return {d.name: d.default for d in declared if isinstance(d, StaticDeclaration) and d.default is not None}
 

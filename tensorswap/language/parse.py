@@ -212,12 +212,16 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
         return ir.Argument(items[0], span=self._span(meta))
 
     def default_parameter(self, meta: Any, items: list[Any]) -> ir.Argument:
-        span = self._span(meta)
-        return ir.Argument(ir.Access(self._name(items[0]), span=span), items[1], span=span)
+        access, operator, default = items
+        if operator != "=":
+            raise SyntaxFault(f"`{operator}` does not belong here", self._span(meta), "a default is `name = 1`")
+        return ir.Argument(access, default, span=self._span(meta))
 
     def static_parameter(self, meta: Any, items: list[Any]) -> ir.StaticDeclaration:
         span = self._span(meta)
         default = items[1] if len(items) > 1 else None
+        if isinstance(default, Token):
+            default = self._name(default)
         if isinstance(default, float):
             raise SyntaxFault(f"`{items[0]}` is an integer, its default is not", span, "write a whole number")
         return ir.StaticDeclaration(self._name(items[0]), default, span=span)
@@ -440,6 +444,8 @@ def parse(text: str) -> Source:
 def parse_expression(text: str) -> ir.Expr:
     """One expression, for tables of rules; its bare names are scalars."""
     expression: ir.Expr = _read(text, "test")
+    _refuse_user_call(expression)
+    _refuse_depth(expression)
     return expression
 
 

@@ -94,7 +94,7 @@ def infer_types(loops: ir.Loops, inputs: Mapping[str, Kind]) -> Types:
         for statement in loops.statements:
             name, operator = statement.target.tensor, statement.operator
             kind = accumulated(operator, types.of(statement.value))
-            if kind.weak and kind.dtype.kind != "f" and is_derivative(name):
+            if kind.dtype.kind != "f" and is_derivative(name) and not operator.startswith("arg"):
                 kind = WEAK_FLOAT
             types.tensors[name] = join(types.tensors[name], kind) if name in types.tensors else kind
         if types.tensors == before:

@@ -9,13 +9,17 @@ from ..language.affine import affine
 from ..language.ir import Number
 from ..language.sizes import Sizes
 from ..rules.order import complete_when_read
+from .choose import choose
 from .common import share_values
 from .fold import fold
+from .forward import forward_copies
 from .inside import compare_inside
+from .lift import lift_sums
 from .merge import merge_sums
 from .operands import split_operands
 from .pad import pad
 from .products import order_products
+from .sift import sift
 from .stride import unstride
 from .transposed import lay_in_line
 from .work import Work
@@ -25,6 +29,10 @@ def prepare(loops: ir.Loops, sizes: Sizes) -> tuple[ir.Loops, Sizes]:
     """The program as kernels will run it, with the sizes of the names that were added."""
     work = Work(_hoist(loops), Sizes(dict(sizes.index), dict(sizes.shapes), sizes.statics))
     compare_inside(work)
+    forward_copies(work)
+    sift(work)
+    choose(work)
+    lift_sums(work)
     unstride(work)
     pad(work)
     merge_sums(work)

@@ -20,12 +20,18 @@ from .work import Work, product_of
 
 def unstride(work: Work) -> None:
     def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
-        if blocks or statement.operator not in ir.SUM or statement.guard is None:
+        if blocks or statement.operator not in ir.SUM:
             return [statement]
-        scattered = _scattered(work, statement)
+        scattered = statement if _spreads(statement) else _scattered(work, statement)
         return [statement] if scattered is None else _split(work, scattered)
 
     work.each(change)
+
+
+def _spreads(statement: ir.Statement) -> bool:
+    """Whether a statement is a scatter already: its target has places such as 2*q+u."""
+    forms = [affine(place) for place in statement.target.indices]
+    return all(form is not None for form in forms) and any(len(form.terms) > 1 for form in forms if form is not None)
 
 
 def _scattered(work: Work, statement: ir.Statement) -> ir.Statement | None:

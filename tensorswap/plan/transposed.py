@@ -10,6 +10,7 @@ from ..language.ir import Expr
 from .work import Work, product_of
 
 WORTHWHILE = 16  # points of the loop for each element of the copy
+SHORT = 16  # elements of a loop that are too few for vectors
 TRANSPOSED = "transposed"
 
 
@@ -19,7 +20,7 @@ def lay_in_line(work: Work) -> None:
     copies: dict[tuple[str, int], str] = {}
     first: list[ir.Statement] = []
 
-    def change(statement: ir.Statement, _: tuple[str, ...]) -> list[ir.Statement]:
+    def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
         target = statement.target
         if not target.indices or not isinstance(target.indices[-1], ir.Index):
             return [statement]
@@ -28,6 +29,19 @@ def lay_in_line(work: Work) -> None:
         if statement.operator in ir.SUM and all(isinstance(f, ir.Access) for f in factors):
             return [statement]
         along = target.indices[-1]
+        turned: ir.Access | None = None
+        if work.sizes.index[along.name] < SHORT:
+            if blocks or statement.operator not in ir.SUM or not ir.candidates(statement):
+                return [statement]
+            longest = _in_line(work, statement)
+            if longest is None:
+                return [statement]
+            along = ir.Index(longest)
+            if along in target.indices:
+                bare = [e for e in target.indices if isinstance(e, ir.Index)]
+                if len(set(bare)) < len(target.indices):
+                    return [statement]
+                turned = work.tensor("turned", [*(e for e in bare if e != along), along])
 
         def replaced(node: Expr) -> Expr:
             if not isinstance(node, ir.Access) or node.tensor not in inputs or along not in node.indices[:-1]:
@@ -50,7 +64,19 @@ def lay_in_line(work: Work) -> None:
             places = [*(e for k, e in enumerate(node.indices) if k != axis), along]
             return ir.Access(copies[node.tensor, axis], tuple(places))
 
-        return [replace(statement, value=ir.transform(statement.value, replaced))]
+        changed = replace(statement, value=ir.transform(statement.value, replaced))
+        if turned is None:
+            return [changed]
+        return [replace(changed, target=turned), ir.Statement(target, "+=", turned)]
 
     work.each(change)
     work.loops = replace(work.loops, body=(*first, *work.loops.body))
+
+
+def _in_line(work: Work, statement: ir.Statement) -> str | None:
+    """The long index that most reads run along, where the target's last one is too short for vectors."""
+    last = [a.indices[-1] for a in statement.reads if a.indices]
+    names = [e.name for e in last if isinstance(e, ir.Index) and work.sizes.index[e.name] >= 4 * SHORT]
+    if not names or any(not isinstance(e, ir.Index) for a in statement.reads for e in a.indices):
+        return None
+    return max(dict.fromkeys(names), key=names.count)

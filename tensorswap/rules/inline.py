@@ -15,6 +15,7 @@ from ..language.names import flat_items
 from ..language.render import access as show_access
 from ..language.sizes import bare_uses, bare_written
 from .batch import expand_batch
+from .optional import optional_tensors, without
 
 Library = Callable[[], Mapping[str, ir.Loops]]  # read only when a call asks for it
 
@@ -96,6 +97,12 @@ class _Inliner:
         callee = self.definition(call)
         header = callee.header
         assert header is not None, "a definition has a header"
+        given = {p.name for p, _ in zip(header.arguments, call.arguments, strict=False)} | dict(call.keywords).keys()
+        missing = optional_tensors(callee).keys() - given
+        if missing:
+            callee = without(callee, missing)
+            header = callee.header
+            assert header is not None
         values = _match(call, header)
         for parameter in header.arguments:
             _check_argument(call, header, parameter, values[parameter.name], blocks)
@@ -123,7 +130,7 @@ class _Inliner:
         parameters = {a.tensor: a for a in callee.header_accesses}
         ranks = {}
         for name, value in pairs:
-            if value.tensor in self.ranks:
+            if value.tensor in self.ranks and parameters[name].batched:
                 ranks[name] = self.ranks[value.tensor] - len(value.indices)
                 if ranks[name] < len(parameters[name].indices) - 1:
                     raise ProgramError(
@@ -142,8 +149,11 @@ class _Inliner:
             )
         return callee
 
-    def index_names(self, callee: ir.Loops, values: Mapping[str, Expr], blocks: tuple[str, ...]) -> dict[str, str]:
-        """The caller's own index where it runs over the same axis of an argument, a new name for all others."""
+    def index_names(
+        self, callee: ir.Loops, values: Mapping[str, Expr], call: ir.CallStatement, blocks: tuple[str, ...]
+    ) -> dict[str, str]:
+        """The caller's own index where it runs over the same axis of an argument or of a result, a new name for all
+        others."""
         assert callee.header is not None
         names = {ir.BATCH: ir.BATCH} if ir.BATCH in callee.indices else {}
         for parameter in callee.header.arguments:
@@ -154,6 +164,13 @@ class _Inliner:
                 continue
             for axis, place in enumerate(parameter.access.indices):
                 own = self.axes.get((value.tensor, axis + len(value.indices)))
+                if isinstance(place, ir.Index) and own and own not in blocks and own not in names.values():
+                    names.setdefault(place.name, own)
+        for output, target in zip(callee.header.outputs, call.targets, strict=True):
+            if output.batched:
+                continue
+            for axis, place in enumerate(output.indices):
+                own = self.axes.get((target.tensor, axis + len(target.indices)))
                 if isinstance(place, ir.Index) and own and own not in blocks and own not in names.values():
                     names.setdefault(place.name, own)
         return {name: names.get(name) or self.fresh(name) for name in callee.indices}
@@ -215,7 +232,8 @@ def _match(call: ir.CallStatement, header: ir.Header) -> dict[str, Expr]:
         values[name] = value
     for parameter in header.arguments:
         if parameter.name not in values and parameter.default is not None:
-            values[parameter.name] = ir.Number(parameter.default)
+            default = parameter.default  # of a static integer, perhaps another one that stands before it
+            values[parameter.name] = values[default] if isinstance(default, str) else ir.Number(default)
     missing = [name for name in names if name not in values]
     if missing:
         raise ProgramError(
@@ -267,7 +285,7 @@ class _Binding:
         self.callee = callee
         self.values = values
         self.header = callee.header
-        self.indices = inliner.index_names(callee, values, blocks)
+        self.indices = inliner.index_names(callee, values, call, blocks)
         self.own = {name for name, new in self.indices.items() if new in inliner.axes.values()}  # the caller's indices
         around = tuple(ir.Index(name) for name in blocks)  # a local tensor in a block has an element for each step
         self.tensors: dict[str, ir.Access] = {}

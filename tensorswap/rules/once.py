@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from ..language import ir
-from ..language.affine import affine, tidy
+from ..language.affine import affine, is_constant, tidy
 from ..language.build import conjuncts, opposite, subtract
 from ..language.interval import interval
 from ..language.ir import Number
@@ -50,7 +50,16 @@ def _injective(statement: ir.Statement, blocks: list[str], rules: SizeRules) -> 
             if not rest or (len(rest) == 1 and _digits(form.terms, first, rest[0], rules)):
                 open_indices -= set(unknown)
                 progress = True
-    return not open_indices
+    return open_indices <= _split_in_two(statement)
+
+
+def _split_in_two(statement: ir.Statement) -> set[str]:
+    """Indices of which the target holds both quotient and remainder by the same number: `x[k//m, k%m]`."""
+    found: dict[str, set[tuple[str, ir.Expr]]] = {"//": set(), "%": set()}
+    for place in statement.target.indices:
+        if isinstance(place, ir.Binary) and place.operator in found and isinstance(place.left, ir.Index):
+            found[place.operator].add((place.left.name, place.right))
+    return {name for name, divisor in found["//"] & found["%"] if is_constant(divisor)}
 
 
 def _digits(terms: dict[str, ir.Expr], a: str, b: str, rules: SizeRules) -> bool:

@@ -7,7 +7,7 @@ from functools import cache
 
 from ..errors import DerivativeError
 from ..language import ir
-from ..language.functions import FLAT
+from ..language.functions import DEFINED, FLAT
 from ..language.ir import Expr
 from ..language.parse import parse_expression
 
@@ -18,7 +18,7 @@ ONE_ARGUMENT = {
     "exp": "y",
     "log": "1 / x",
     "log1p": "1 / (1 + x)",
-    "expm1": "y + 1",
+    "expm1": "exp(x)",
     "sin": "cos(x)",
     "cos": "-sin(x)",
     "tan": "1 + y * y",
@@ -51,15 +51,21 @@ BRANCHES = {
 
 
 def _fill(text: str, values: dict[str, Expr]) -> Expr:
+    return filled(template(text), values)
+
+
+def filled(rule: Expr, values: dict[str, Expr]) -> Expr:
+    """A rule with expressions in the place of its names."""
+
     def change(node: Expr) -> Expr:
         return values.get(node.tensor, node) if isinstance(node, ir.Access) else node
 
-    return ir.transform(_template(text), change)
+    return ir.transform(rule, change)
 
 
 @cache
-def _template(text: str) -> Expr:
-    """The rule as a program has it: without the spans of this table."""
+def template(text: str) -> Expr:
+    """The rule as a program has it: without the spans of its own text."""
     return ir.transform(parse_expression(text), _forget_span)
 
 
@@ -91,6 +97,10 @@ def derivative(node: ir.Call, position: int) -> Expr:
     if node.function in TWO_ARGUMENTS:
         a, b = node.arguments
         return _fill(TWO_ARGUMENTS[node.function][position], {"a": a, "b": b, "y": node})
+    if node.function in DEFINED:
+        defined = DEFINED[node.function]
+        values = {"y": node, **dict(zip(defined.arguments, node.arguments, strict=True))}
+        return filled(defined.derivatives[position], values)
     raise DerivativeError(
         f"`{node.function}` has no rule for its derivative",
         node.span,

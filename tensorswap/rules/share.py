@@ -15,6 +15,9 @@ from ..language.ir import Expr
 from .names import helper
 
 
+CHEAP = frozenset({"abs", "sign", "min", "max", "relu", "floor", "ceil", "round"})  # quicker done again than read
+
+
 @dataclass
 class _Uses:
     statements: list[int] = field(default_factory=list)  # where in the body, once for each occurrence
@@ -81,7 +84,7 @@ def _candidates(value: Expr) -> Iterator[Expr]:
         node = stack.pop()
         if isinstance(node, ir.Conditional):
             continue
-        if isinstance(node, ir.Call) and _always_defined(node):
+        if isinstance(node, ir.Call) and node.function not in CHEAP and _always_defined(node):
             yield node
         if not isinstance(node, ir.Access):
             stack.extend(ir.children(node))

@@ -40,7 +40,7 @@ def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
     standing = defaults(loops)
     unknown = [n for n in arguments if n not in {*loops.inputs, *loops.static_names, *loops.indices, *loops.known}]
     missing = [n for n in loops.inputs if n not in arguments and n not in standing]
-    statics = dict(loops.static_defaults)
+    statics: dict[str, int] = {}
     faults = [_unknown(loops, name, missing) for name in unknown]
     offered = {name for name in missing for fault in faults if fault.hint == f"did you mean `{name}`?"}
     faults += [
@@ -51,7 +51,7 @@ def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
     faults += [
         Fault(f"the static integer {name} is missing", None, f"pass it: p(..., {name}=1)")
         for name in loops.static_names
-        if name not in arguments and name not in statics
+        if name not in arguments and name not in loops.static_defaults
     ]
     if faults:
         raise ArgumentError(faults)
@@ -61,6 +61,8 @@ def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
             statics[name] = _whole(name, value, "static integer")
         elif name in loops.indices:
             given[name] = _whole(name, value, "size of index")
+    for name, default in loops.static_defaults.items():  # one that follows another stands behind it
+        statics.setdefault(name, statics[default] if isinstance(default, str) else default)
     raw = {name: arguments.get(name, standing.get(name)) for name in loops.inputs}
     arrays = {name: as_array(name, value) for name, value in raw.items()}
     known = {name: value for name, value in arguments.items() if name in loops.known and name not in arrays}
@@ -79,9 +81,13 @@ def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
 
 
 def defaults(loops: ir.Loops) -> dict[str, float]:
-    if not loops.header:
-        return {}
-    return {a.name: a.default for a in loops.header.arguments if isinstance(a, ir.Argument) and a.default is not None}
+    """The scalars that a call may leave out."""
+    arguments = loops.header.arguments if loops.header else ()
+    return {
+        a.name: a.default
+        for a in arguments
+        if isinstance(a, ir.Argument) and not a.access.indices and a.default is not None
+    }
 
 
 def _usage(loops: ir.Loops, name: str) -> str:

@@ -65,17 +65,18 @@ def compiled(source: str) -> Compiled:
 
 
 RUNNER = """def kernel(table, header, links, words):
-    # writes the addresses of arrays into the words, then runs the kernels of the table on them
+    # writes the addresses of arrays into the words, then runs the kernels of the table on them: once for each step
     rows, count, objects, offset, copy = header[0], header[1], pointer_i8(header[2]), header[3], pointer_i8(header[4])
     for k in range(header[5]):
         copy[k] = words[k]
-    for k in range(count):
-        address = objects[links[3 * k + 1]]
-        if offset >= 0:
-            address = pointer_i8(address + offset)[0]
-        copy[links[3 * k]] = address + links[3 * k + 2]
-    for row in range(rows):
-        launch(table[4 * row], 0, table[4 * row + 1], header[4] + 8 * table[4 * row + 3], table[4 * row + 2])
+    for at in range(header[6]):
+        for k in range(count):
+            address = objects[links[4 * k + 1]]
+            if offset >= 0:
+                address = pointer_i8(address + offset)[0]
+            copy[links[4 * k]] = address + links[4 * k + 2] + at * links[4 * k + 3]
+        for row in range(rows):
+            launch(table[4 * row], 0, table[4 * row + 1], header[4] + 8 * table[4 * row + 3], table[4 * row + 2])
 """
 
 
@@ -112,21 +113,24 @@ if hasattr(os, "register_at_fork"):
 
 
 class Frame:
-    """What one call of the runner needs beside the arrays, made once: used under the lock."""
+    """What one call of the runner needs beside the arrays, made once: used under the lock.
+
+    A link is a word, the array whose address it gets, bytes from the array's start, and bytes that each step adds.
+    """
 
     def __init__(self, table: Array, words: Array, links: Array, arrays: int) -> None:
         self.keep = (table, words, links)
         self.serial = False
         self.offset = data_offset()
-        self.space = (ctypes.c_int64 * (arrays + 6 + len(words)))()
+        self.space = (ctypes.c_int64 * (arrays + 7 + len(words)))()
         start = ctypes.addressof(self.space)
-        header = (len(table), len(links), start, self.offset, start + 8 * (arrays + 6), len(words))
+        header = (len(table), len(links), start, self.offset, start + 8 * (arrays + 7), len(words), 1)
         for k, number in enumerate(header):
             self.space[arrays + k] = number
         self.run = runner()
         self.arguments = (table.ctypes.data, start + 8 * arrays, links.ctypes.data, words.ctypes.data)
 
-    def __call__(self, arrays: list[Array]) -> None:
+    def __call__(self, arrays: list[Array], steps: int | None = None) -> None:
         """Runs the kernels of the table on the arrays."""
         objects: Any = [id(a) for a in arrays] if self.offset >= 0 else [a.ctypes.data for a in arrays]
         if _alone and not self.serial:
@@ -134,4 +138,6 @@ class Frame:
             self.keep[0][:, 2] = 1  # one part after the other
         with LOCK:
             self.space[: len(arrays)] = objects
+            if steps is not None:
+                self.space[len(arrays) + 6] = steps
             self.run(*self.arguments)

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from ..plan.nest import Nest, Nester, lifetimes
 from ..plan.prepare import prepare
 from .arguments import Bound
 from .memory import ALIGN, Buffer, place
+
+if TYPE_CHECKING:
+    from .compile import Frame
 
 PARALLEL = 10_000  # nanoseconds of work below which the other threads would come too late
 PARTS = "copies of "  # names the copies that the threads of a kernel have of a tensor
@@ -246,7 +249,7 @@ class Context:
             if name in places
         ]
         words: list[int] = []
-        links: list[tuple[int, int, int]] = []  # the word, the array, and bytes from its start
+        links: list[tuple[int, int, int, int]] = []
         memory = len(names) + len(self.results)
         for position, kernel in enumerate(made.kernels):
             scratch = places[f"scratch {position}"]
@@ -261,20 +264,26 @@ class Context:
                     continue
                 name = str(word.item)
                 if word.kind == "local":
-                    links.append((len(words), memory, scratch + own[name]))
+                    links.append((len(words), memory, scratch + own[name], 0))
                 elif word.kind == "private" and f"{PARTS}{name} {position}" in places:
-                    links.append((len(words), memory, places[f"{PARTS}{name} {position}"]))
+                    links.append((len(words), memory, places[f"{PARTS}{name} {position}"], 0))
                 elif name.startswith(PARTS):  # there are none if one thread made the only copy
-                    links.append((len(words), memory, places.get(f"{name} {made.producer[position]}", 0)))
+                    links.append((len(words), memory, places.get(f"{name} {made.producer[position]}", 0), 0))
                 elif name in slots:
-                    links.append((len(words), slots[name], 0))
+                    links.append((len(words), slots[name], 0, 0))
                 else:
-                    links.append((len(words), memory, places[name]))
+                    links.append((len(words), memory, places[name], 0))
                 words.append(0)
+        self.made, self.slots, self.memory_slot = made, slots, memory
+        self.words = np.array(words, np.int64)
+        self.links = np.array(links, np.int64).reshape(-1, 4)
+        self.spare: list[Array] = []  # memory of earlier runs: a list's pop and append are safe between threads
+
+    @cached_property
+    def frame(self) -> Frame:
         from .compile import Frame  # Numba is imported when something is first compiled
 
-        self.frame = Frame(made.table, np.array(words, np.int64), np.array(links, np.int64).reshape(-1, 3), memory + 1)
-        self.spare: list[Array] = []  # memory of earlier runs: a list's pop and append are safe between threads
+        return Frame(self.made.table, self.words, self.links, self.memory_slot + 1)
 
     def memory(self) -> Array:
         """Memory for what is neither input nor output, with first values where they are needed."""

@@ -15,6 +15,7 @@ class Runner(Protocol):
     """Lives in a worker. `prepare` gives the call that is timed; `results` turns what it gave into numpy arrays."""
 
     versions: dict[str, str]
+    eager: bool  # whether the same code runs for all sizes
 
     def prepare(self, workload: Workload, arrays: Arrays, dtype: str) -> Callable[[], Any]: ...
 

@@ -15,6 +15,7 @@ from .base import NotApplicable
 class Contraction:
     def __init__(self, name: str, threads: int) -> None:
         self.versions = {"numpy": np.__version__}
+        self.eager = True
         self.plan: Callable[..., Callable[..., Any]] = planned_by_numpy
         if name == "opt_einsum":
             import opt_einsum

@@ -15,6 +15,7 @@ from .base import split
 class JaxJit:
     def __init__(self, name: str, threads: int) -> None:
         self.versions = {"jax": jax.__version__, "numpy": np.__version__}
+        self.eager = False
 
     def prepare(self, workload: Workload, arrays: Arrays, dtype: str) -> Callable[[], Any]:
         jax.config.update("jax_enable_x64", dtype == "float64")

@@ -13,6 +13,7 @@ from .base import split
 class NumpyTwin:
     def __init__(self, name: str, threads: int) -> None:
         self.versions = {"numpy": np.__version__}
+        self.eager = True
 
     def prepare(self, workload: Workload, arrays: Arrays, dtype: str) -> Callable[[], Results]:
         inputs = split(workload, arrays)

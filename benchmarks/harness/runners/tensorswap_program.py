@@ -15,6 +15,7 @@ from ..workload import Arrays, Results, Workload
 class TensorswapProgram:
     def __init__(self, name: str, threads: int) -> None:
         self.versions = {"tensorswap": ts.__version__, "numpy": np.__version__}
+        self.eager = False
         self.interpreted = name == "interpreter"
 
     def prepare(self, workload: Workload, arrays: Arrays, dtype: str) -> Callable[[], Results]:

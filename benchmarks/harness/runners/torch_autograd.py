@@ -17,6 +17,7 @@ class TorchAutograd:
         torch.set_num_threads(threads)
         self.versions = {"torch": str(torch.__version__), "numpy": np.__version__}
         self.compiled = name == "torch_compile"
+        self.eager = not self.compiled
 
     def prepare(self, workload: Workload, arrays: Arrays, dtype: str) -> Callable[[], Arrays]:
         inputs = split(workload, arrays)

@@ -1,0 +1,115 @@
+"""`tensorswap train`: trains one of the models on data from a file, and leaves parameters, a plot and a summary."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import datasets, models
+from ..errors import ArgumentError
+from ..training.fit import Result, fit
+from . import text
+
+Array = NDArray[Any]
+TEXTS = ("gpt", "lstm")  # models of characters
+SHARE = 0.1  # of a text, or of data from a file, that is kept for validation
+
+
+def add(words: Any) -> None:
+    parser = words.add_parser("train", help="train a model: a live line, then parameters, a plot and a summary")
+    parser.add_argument("model", help=f"one of {', '.join(models.MODELS)}")
+    parser.add_argument("--data", type=Path, help=".npz file with the model's arrays (default: handwritten digits)")
+    parser.add_argument("--text", type=Path, help="text file, for the character models")
+    parser.add_argument("--epochs", type=int, default=None)
+    parser.add_argument("--iterations", type=int, default=None, help="steps, for the character models")
+    parser.add_argument("--batch-size", type=int, default=None)
+    parser.add_argument("--lr", type=float, default=None)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=NUMBER", help="a setting, e.g. width=64")
+    parser.add_argument("--out", type=Path, default=None, help="folder for what is left (default: runs/MODEL)")
+    parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in that folder")
+    parser.add_argument("--sample", type=int, default=500, help="characters that a character model writes at the end")
+    parser.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    model = models.get(chosen.model)
+    settings = dict(_setting(pair) for pair in chosen.set)
+    out: Path = chosen.out or Path("runs") / model.name
+    options = {**model.training, **({} if chosen.lr is None else {"lr": chosen.lr})}
+    if chosen.model in TEXTS:
+        corpus = text.read(chosen.text, settings.get("length", model.settings["length"]), SHARE)
+        data, held = corpus.training, corpus.validation
+        epochs = 1
+        size = chosen.batch_size or 12
+        steps = chosen.iterations or 2000
+        data = corpus.windows(steps * size, chosen.seed)
+    else:
+        data, held = _arrays(chosen.data, chosen.model)
+        epochs, size = chosen.epochs or 30, chosen.batch_size or 64
+    start = time.monotonic()
+    result = fit(
+        model.program, model.params(data, **settings), data, sizes=model.sizes(data, **settings), batch_size=size,
+        epochs=epochs, seed=chosen.seed, validation=held, checkpoint=out / "checkpoint.safetensors",
+        resume=chosen.resume, **options,
+    )  # fmt: skip
+    summary = _summary(model.name, result, time.monotonic() - start)
+    result.history.plot(out / "loss.png")
+    (out / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+    for name, value in summary.items():
+        print(f"{name}: {value}")
+    print(f"parameters, plot and summary are in {out}")
+    if chosen.model in TEXTS and chosen.sample:
+        print(text.sample(model, result.params, corpus, chosen.sample, chosen.seed, settings))
+    return 130 if result.interrupted else 0
+
+
+def _setting(pair: str) -> tuple[str, int]:
+    name, equals, value = pair.partition("=")
+    try:
+        return name, int(value) if equals else 0 // 0
+    except (ValueError, ZeroDivisionError):
+        raise ArgumentError(f"--set takes NAME=NUMBER, not {pair[:80]!r}", hint="--set width=64") from None
+
+
+def _arrays(path: Path | None, model: str) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The arrays to train on, and those to validate with."""
+    if path is None:
+        return _digits_for(model)
+    try:
+        with np.load(path) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except (OSError, ValueError) as error:
+        raise ArgumentError(f"{path} cannot be read: {error}", hint="give a file that np.savez wrote") from error
+    count = min((len(array) for array in arrays.values() if array.ndim), default=0)
+    kept = max(int(count * SHARE), 1)
+    order = np.random.default_rng(0).permutation(count)
+    one = {name: array[order[kept:]] if array.ndim else array for name, array in arrays.items()}
+    other = {name: array[order[:kept]] if array.ndim else array for name, array in arrays.items()}
+    return one, other
+
+
+def _digits_for(model: str) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The digits in the form that a model reads."""
+    parts = datasets.digits()
+    if model == "cnn":
+        return parts
+    flat = tuple({"x": part["image"].reshape(len(part["label"]), -1), "label": part["label"]} for part in parts)
+    if model in ("mlp", "logistic_regression"):
+        return flat
+    if model in ("autoencoder", "gaussian_mixture"):
+        return {"x": flat[0]["x"]}, {"x": flat[1]["x"]}
+    raise ArgumentError(f"{model} has no data of its own", hint="--data FILE.npz with its arrays")
+
+
+def _summary(name: str, result: Result, seconds: float) -> dict[str, Any]:
+    rows = result.history.epochs
+    last = {key: round(value, 6) for key, value in rows[-1].items() if key not in ("epoch", "step")} if rows else {}
+    count = int(sum(array.size for array in result.params.values()))
+    return {"model": name, "parameters": count, "steps": result.step, "seconds": round(seconds, 2), **last}

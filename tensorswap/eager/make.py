@@ -1,0 +1,87 @@
+"""Making tensors: from what a user gives, and from what was computed of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DtypeError
+from ..run.arguments import as_array
+from .scalar import leaf, step
+from .tensor import CONSTANT, LEAF, OPEN, Array, Pull, Tensor
+
+
+def tensor(value: Any, *, copy: bool = True) -> Tensor:
+    """A tensor whose gradient is wanted: of a number, a list, or a float32 or float64 array.
+
+    A plain Python number stays one: it never widens a float32 array that it meets. Whole Python numbers become floating
+    point. An integer array has no derivative: it is a constant. With `copy=False` the array itself is the value, and
+    changes where the caller changes it.
+    """
+    if type(value) in (int, float):
+        try:
+            return leaf(float(value), LEAF)
+        except OverflowError as error:
+            raise DtypeError("the number is too large", hint="a floating-point number is below 1.8e308") from error
+    if isinstance(value, Tensor):
+        return tensor(value.value, copy=copy)
+    array = as_array("the value of a tensor", value)
+    if array.dtype.kind in "iu" and not hasattr(value, "dtype"):
+        array = array.astype(np.float64)
+    elif copy:
+        array = array.copy()
+    return _bare(array, LEAF if array.dtype.kind == "f" else CONSTANT)
+
+
+def constant(value: Any) -> Tensor:
+    """A tensor without a gradient."""
+    return leaf(value, CONSTANT) if type(value) is float else _bare(value, CONSTANT)
+
+
+def _bare(value: Any, uses: int) -> Array:
+    made = Array()
+    made.value, made.grad, made.uses = value, None, uses
+    made.parents, made.pull = (), None
+    return made
+
+
+def derived(value: Any, parents: tuple[Tensor, ...], pull: Pull) -> Tensor:
+    """The tensor of a computed value: `pull(grad)` gives the gradients of its parents."""
+    made = Array()
+    made.value, made.grad, made.uses, made.parents, made.pull = value, None, OPEN, parents, pull
+    return step(made, value, 1.0) if type(value) is float else made  # a Python float goes on as a scalar
+
+
+def plain(operand: Any) -> Any:
+    """The value of a tensor; anything else as a number or an array."""
+    if isinstance(operand, Tensor):
+        return operand.value
+    if isinstance(operand, np.ndarray | np.generic | float | int):
+        return operand
+    return as_array("an operand", operand)
+
+
+def is_active(operand: Any) -> bool:
+    """Whether a gradient is wanted for an operand."""
+    return isinstance(operand, Tensor) and operand.uses != CONSTANT
+
+
+def fitted(grad: Any, value: Any) -> Any:
+    """A gradient with the shape and type of its value: what broadcasting repeated is added up."""
+    if type(value) is float:
+        return float(np.sum(grad))
+    if grad.shape != value.shape:
+        grad = _unbroadcast(grad, value.shape)
+    return grad if grad.dtype == value.dtype else grad.astype(value.dtype)
+
+
+def _unbroadcast(grad: NDArray[Any], shape: tuple[int, ...]) -> Any:
+    ahead = grad.ndim - len(shape)
+    if ahead > 0:
+        grad = np.add.reduce(grad, axis=tuple(range(ahead)))
+    repeated = tuple(k for k, extent in enumerate(shape) if extent == 1 and grad.shape[k] != 1)
+    if repeated:
+        grad = np.add.reduce(grad, axis=repeated, keepdims=True)
+    return grad if grad.shape == shape else np.broadcast_to(grad, shape)

@@ -1,0 +1,110 @@
+"""Reductions over some axes or all: sum, mean, max and min (to the first winner), product, variance."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError, ShapeError
+from .elementwise import sqrt
+from .make import constant, derived, fitted, is_active, plain
+from .tensor import Tensor
+
+
+def sum(operand: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return _reduced(operand, axis, keepdims, np.sum, lambda g, z, x, axes: np.broadcast_to(g, x.shape))
+
+
+def mean(operand: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    def gradient(g: Any, z: Any, x: Any, axes: tuple[int, ...]) -> Any:
+        return np.broadcast_to(g / math.prod(x.shape[k] for k in axes), x.shape)
+
+    return _reduced(operand, axis, keepdims, np.mean, gradient)
+
+
+def max(operand: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return _reduced(operand, axis, keepdims, np.max, lambda g, z, x, axes: _to_winner(g, x, axes, np.argmax))
+
+
+def min(operand: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return _reduced(operand, axis, keepdims, np.min, lambda g, z, x, axes: _to_winner(g, x, axes, np.argmin))
+
+
+def prod(operand: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return _reduced(operand, axis, keepdims, np.prod, lambda g, z, x, axes: g * _others(x, axes))
+
+
+def var(operand: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    def gradient(g: Any, z: Any, x: Any, axes: tuple[int, ...]) -> Any:
+        return g * (x - np.mean(x, axis=axes, keepdims=True)) * (2 / math.prod(x.shape[k] for k in axes))
+
+    return _reduced(operand, axis, keepdims, np.var, gradient)
+
+
+def std(operand: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return sqrt(var(operand, axis, keepdims))
+
+
+def _reduced(operand: Any, axis: Any, keepdims: bool, function: Any, gradient: Any) -> Any:
+    """`gradient` is given the gradient with the reduced axes kept at size 1, the value, the operand and its axes."""
+    x = np.asarray(plain(operand))
+    axes = _axes(axis, x.ndim)
+    try:
+        z = function(x, axis=axes, keepdims=keepdims)
+    except ValueError as error:
+        raise ShapeError(f"shape {x.shape} cannot be reduced: {error}", hint="an empty axis has no largest") from error
+    if not isinstance(operand, Tensor):
+        return z
+    if type(operand.value) is float:
+        return operand + 0.0 if function is not np.var else operand * 0.0  # one number: its own sum, mean, max
+    if not is_active(operand):
+        return constant(z)
+    kept = tuple(1 if k in axes else extent for k, extent in enumerate(x.shape))
+    return derived(z, (operand,), lambda g: (fitted(gradient(np.reshape(g, kept), z, x, axes), x),))
+
+
+def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, tuple | list) else (axis,)
+    if not all(isinstance(k, int | np.integer) and not isinstance(k, bool) for k in given):
+        raise ArgumentError(f"an axis is a whole number, not {str(axis)[:80]}", hint="axis=0, or axis=(0, 1)")
+    outside = next((k for k in given if not -ndim <= k < ndim), None)
+    if outside is not None:
+        raise ShapeError(f"there is no axis {outside} among {ndim}", hint=f"axes are 0 to {ndim - 1}")
+    axes = tuple(int(k) % ndim for k in given)
+    if len(set(axes)) < len(axes):
+        raise ArgumentError(f"axis {axis} names an axis twice", hint="name each axis once")
+    return axes
+
+
+def _last(x: Any, axes: tuple[int, ...]) -> tuple[Any, tuple[int, ...], tuple[int, ...]]:
+    """The reduced axes as one axis behind the others, with the order and shape that lead back."""
+    order = (*(k for k in range(x.ndim) if k not in axes), *sorted(axes))
+    moved = np.transpose(x, order)
+    flat = moved.reshape(*moved.shape[: x.ndim - len(axes)], -1)
+    return flat, order, moved.shape
+
+
+def _back(flat: Any, order: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    return np.transpose(flat.reshape(shape), np.argsort(order))
+
+
+def _to_winner(g: Any, x: Any, axes: tuple[int, ...], argument: Any) -> Any:
+    """The gradient at the first of the winners, zero elsewhere."""
+    flat, order, shape = _last(x, axes)
+    result = np.zeros(flat.shape, np.asarray(g).dtype)
+    winner = argument(flat, axis=-1)[..., None]
+    np.put_along_axis(result, winner, _last(g, axes)[0], axis=-1)
+    return _back(result, order, shape)
+
+
+def _others(x: Any, axes: tuple[int, ...]) -> Any:
+    """For each element the product of all others: right where elements are 0, too."""
+    flat, order, shape = _last(x, axes)
+    before, behind = np.ones_like(flat), np.ones_like(flat)
+    np.cumprod(flat[..., :-1], axis=-1, out=before[..., 1:])
+    behind[..., :-1] = np.cumprod(flat[..., :0:-1], axis=-1)[..., ::-1]
+    return _back(before * behind, order, shape)

@@ -1,0 +1,8 @@
+"""Jacobians for those who want them: as a program, as a pattern of nonzeros, and in compressed form."""
+
+from .build import jacobian
+from .compress import Compressed, SparseJacobian, compressed
+from .pattern import Pattern
+from .sparsity import Sparsity, sparsity
+
+__all__ = ["Compressed", "Pattern", "SparseJacobian", "Sparsity", "compressed", "jacobian", "sparsity"]

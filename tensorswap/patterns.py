@@ -1,0 +1,160 @@
+"""Patterns of gradient flow: what each gate between a statement's target and one of its reads does to a gradient.
+
+Add distributes: both inputs get the gradient. Multiply swaps: each gets it times the other. Copy adds: a value that is
+read at several places gets the sum. Max routes: the winner gets all of it. Any other function chains: the gradient is
+multiplied by its derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from .language import ir
+from .language.ir import Expr
+from .rules.activity import active, check_of, default_wrt
+from .rules.adjoint import Note, derive
+from .rules.differentiate import contributions
+from .rules.scalar import is_flat
+
+PASSES = "passes on"  # no gate at all: a plain copy
+REDUCTIONS = {"max=": "max routes", "min=": "min routes", "*=": "multiply swaps"}
+BINARY = {
+    "+": ("add distributes", "add distributes"),
+    "-": ("add distributes", "subtract negates"),
+    "*": ("multiply swaps", "multiply swaps"),
+    "/": ("divide scales", "divide chains"),
+    "**": ("power chains", "power chains"),
+    "%": ("remainder distributes", "remainder chains"),
+}
+ROUTERS = frozenset({"max", "min", "relu"})
+
+
+@dataclass(frozen=True)
+class Flow:
+    """An adjoint statement with the rule that made it, and the patterns on its way, from the output to the input."""
+
+    note: Note
+    patterns: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return ", ".join(self.patterns)
+
+
+def flows(loops: ir.Loops, wrt: Sequence[str] | None = None, of: Sequence[str] | None = None) -> list[Flow]:
+    """Every adjoint statement of a program in the order in which the adjoint makes them."""
+    wrt = default_wrt(loops, of) if wrt is None else tuple(wrt)
+    _, notes = derive(loops, wrt, of)
+    passed = active(loops, wrt, check_of(loops, of))
+    uses = _uses(loops, passed)
+    found: list[Flow] = []
+    for statement in dict.fromkeys(_Same(note.forward) for note in notes):
+        own = [note for note in notes if note.forward is statement.statement]
+        paths = _in_order(statement.statement, passed, wrt)
+        for note, (access, gates) in zip(own, paths, strict=True):
+            patterns = (*_reduction(loops, statement.statement), *gates, *_copies(statement.statement, access, uses))
+            found.append(Flow(note, tuple(dict.fromkeys(patterns)) or (PASSES,)))
+    position = {id(note): k for k, note in enumerate(notes)}
+    return sorted(found, key=lambda flow: position[id(flow.note)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Same:
+    """A statement told apart by identity: two statements may say the same."""
+
+    statement: ir.Statement
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.statement is other.statement
+
+    def __hash__(self) -> int:
+        return id(self.statement)
+
+
+def _uses(loops: ir.Loops, passed: frozenset[str]) -> dict[str, int]:
+    """How many reads of each tensor a gradient comes back from."""
+    count: dict[str, int] = {}
+    for statement in loops.statements:
+        if statement.target.tensor in passed and not statement.operator.startswith("arg"):
+            for contribution in contributions(statement.value, passed):
+                count[contribution.access.tensor] = count.get(contribution.access.tensor, 0) + 1
+    return count
+
+
+def _in_order(
+    statement: ir.Statement, passed: frozenset[str], wrt: Sequence[str]
+) -> list[tuple[ir.Access, tuple[str, ...]]]:
+    """The reads of a statement in the order of its adjoint statements, each with the gates above it."""
+    gates = list(_gates(statement.value, ()))
+    result = []
+    for contribution in contributions(statement.value, passed):
+        at = next(k for k, (access, _) in enumerate(gates) if access is contribution.access)
+        result.append(gates[at])
+        same = [k for k, (access, _) in enumerate(gates) if access is contribution.access]
+        if len(same) > 1:  # one node that stands at several places, as derived programs have them: the next is next
+            del gates[at]
+    result.sort(key=lambda found: list(wrt).index(found[0].tensor) if found[0].tensor in wrt else -1)
+    return result
+
+
+def _gates(node: Expr, above: tuple[str, ...]) -> Iterator[tuple[ir.Access, tuple[str, ...]]]:
+    """Every read that the value depends on smoothly, with the patterns of the operations around it."""
+    match node:
+        case ir.Access():
+            yield node, above
+        case ir.Unary(operator="-", operand=operand):
+            yield from _gates(operand, (*above, "minus negates"))
+        case ir.Binary(operator=operator, left=left, right=right) if operator in BINARY:
+            first, second = BINARY[operator]
+            yield from _gates(left, (*above, first))
+            yield from _gates(right, (*above, second))
+        case ir.Conditional(then=then, otherwise=otherwise):
+            yield from _gates(then, (*above, "branch routes"))
+            yield from _gates(otherwise, (*above, "branch routes"))
+        case ir.Call(function=function, arguments=arguments) if not is_flat(function):
+            verb = "routes" if function in ROUTERS else "chains"
+            for argument in arguments:
+                yield from _gates(argument, (*above, f"{function} {verb}"))
+
+
+def _reduction(loops: ir.Loops, statement: ir.Statement) -> Iterator[str]:
+    """What the operator of the statement itself does."""
+    if statement.operator in REDUCTIONS:
+        yield REDUCTIONS[statement.operator]
+        return
+    target = {i for e in statement.target.indices for i in ir.index_names(e)}
+    summed = [i for i in statement.indices if i not in target]
+    if statement.operator in ir.SUM and summed:
+        yield f"add distributes over {', '.join(summed)}"
+    elif sum(s.target.tensor == statement.target.tensor for s in loops.statements) > 1 and statement.operator != "=":
+        yield "add distributes"
+    if statement.operator == "-=":
+        yield "minus negates"
+
+
+def _copies(statement: ir.Statement, access: ir.Access, uses: dict[str, int]) -> Iterator[str]:
+    """Where one element is read more than once: over indices that the read lacks, and by other reads."""
+    named = {i for e in access.indices for i in ir.index_names(e)}
+    missing = [i for i in statement.indices if i not in named]
+    over = []
+    if missing:
+        over.append(f"over {', '.join(missing)}")
+    elif any(map(_meets, access.indices)):
+        over.append("where reads meet")
+    if uses[access.tensor] > 1:
+        over.append(f"{uses[access.tensor]} uses")
+    if over:
+        yield f"copy adds {' and '.join(over)}"
+
+
+def _meets(place: Expr) -> bool:
+    """Whether different points may read one position: several indices, a division, a gathered position."""
+    folds = any(
+        isinstance(n, ir.Access | ir.Call) or (isinstance(n, ir.Binary) and n.operator in ("//", "%"))
+        for n in ir.walk(place)
+    )
+    return folds or len(ir.index_names(place)) > 1
+
+
+__all__ = ["Flow", "flows"]

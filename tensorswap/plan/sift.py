@@ -1,0 +1,154 @@
+"""Sift: values written or read at one gathered place of each row, without the rest of the row.
+
+A scatter writes one element of each row, and a sum over the rows meets zeros elsewhere. So its readers look at that
+element alone:
+
+G[n,label[n]] -= v[n];  Z[n] += G[n,c] * E[n,c];  X[n,c] += G[n,c]
+->  Z[n] -= v[n] * E[n,label[n]];  X[n,label[n]] -= v[n]
+
+And a tensor of which only gathered elements are read is computed at those alone:
+
+L[n,c] = X[n,c] - M[n];  loss += L[n,label[n]]   ->   loss += X[n,label[n]] - M[n]
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..language import ir
+from ..language.build import conjunction
+from ..language.ir import Expr
+from .work import Work, product_of
+
+FEWER = 4  # elements of a row for each one that is read
+
+
+def sift(work: Work) -> None:
+    """Among statements outside blocks."""
+    if any(isinstance(item, ir.Block) for item in work.loops.body):
+        return
+    for name in work.loops.written:
+        if name not in work.loops.outputs and name not in work.loops.updated:
+            _compute_where_read(work, name)
+            _read_where_written(work, name)
+
+
+def _statements(work: Work) -> list[ir.Statement]:
+    return [item for item in work.loops.body if isinstance(item, ir.Statement)]
+
+
+def _settled(work: Work, statement: ir.Statement) -> bool:
+    """Whether what a statement reads is never written after it."""
+    later = _statements(work)
+    later = later[next(k for k, s in enumerate(later) if s is statement) :]
+    return not {s.target.tensor for s in later} & ir.tensors_read(statement)
+
+
+def _compute_where_read(work: Work, name: str) -> None:
+    statements = _statements(work)
+    writers = [s for s in statements if s.target.tensor == name]
+    readers = [s for s in statements if name in ir.tensors_read(s)]
+    (writer,) = writers if len(writers) == 1 else (None,)
+    if writer is None or not readers or writer.operator != "=" or writer.guard is not None:
+        return
+    names = [e.name for e in writer.target.indices if isinstance(e, ir.Index)]
+    if len(set(names)) < len(writer.target.indices) or set(names) != set(writer.indices):
+        return
+    if any(work.sizes.index[i] != n for i, n in zip(names, work.sizes.shapes[name], strict=True)):
+        return
+    if not _settled(work, writer) or name in {a.tensor for s in statements for a in _sizes_asked(s)}:
+        return
+    points = sum(work.volume(s.indices) for s in readers)
+    if points * FEWER > work.volume(names):
+        return
+
+    def change(node: Expr) -> Expr:
+        if isinstance(node, ir.Access) and node.tensor == name:
+            places = dict(zip(names, node.indices, strict=True))
+            return ir.transform(writer.value, ir.substitute_indices(places))
+        return node
+
+    body = tuple(ir.map_statement(s, change) for s in statements if s is not writer)
+    work.loops = replace(work.loops, body=body)
+
+
+def _sizes_asked(statement: ir.Statement) -> list[ir.AxisSize]:
+    return [n for n in statement.nodes if isinstance(n, ir.AxisSize)]
+
+
+def _read_where_written(work: Work, name: str) -> None:
+    statements = _statements(work)
+    writers = [s for s in statements if s.target.tensor == name]
+    readers = [s for s in statements if name in ir.tensors_read(s)]
+    if len(writers) != 1 or not readers or name in {a.tensor for s in statements for a in _sizes_asked(s)}:
+        return
+    (writer,) = writers
+    gathered = [k for k, e in enumerate(writer.target.indices) if not isinstance(e, ir.Index)]
+    names = [e.name for e in writer.target.indices if isinstance(e, ir.Index)]
+    if (
+        len(gathered) != 1
+        or writer.operator not in ir.SUM
+        or not isinstance(writer.target.indices[gathered[0]], ir.Access)
+    ):
+        return
+    if len(set(names)) < len(names) or set(writer.indices) != set(names) or not _settled(work, writer):
+        return
+    if any(isinstance(n, ir.Inside) for n in writer.nodes):
+        return
+    changed = {id(s): _sifted(work, s, writer, gathered[0]) for s in readers}
+    if None in changed.values():
+        return
+    body: list[ir.Item] = []
+    for statement in statements:
+        if statement is not writer:
+            new = changed.get(id(statement))
+            body.append(statement if new is None else new)
+    work.loops = replace(work.loops, body=tuple(body))
+    for new in changed.values():
+        assert new is not None
+        _move_behind_writers(work, new)
+
+
+def _sifted(work: Work, reader: ir.Statement, writer: ir.Statement, axis: int) -> ir.Statement | None:
+    """The reader at the elements that the writer wrote; None if it reads in another way, or not in proportion."""
+    name = writer.target.tensor
+    over, _ = product_of(reader.value)
+    mine = [f for f in over if isinstance(f, ir.Access) and f.tensor == name]
+    if len(mine) != 1 or reader.operator not in ir.SUM or sum(a.tensor == name for a in reader.reads) != 1:
+        return None
+    places = mine[0].indices
+    found = [e.name for e in places if isinstance(e, ir.Index)]
+    if len(set(found)) < len(places):
+        return None
+    shape = work.sizes.shapes[name]
+    if any(work.sizes.index[i] != n for i, n in zip(found, shape, strict=True)):
+        return None
+    if any(isinstance(n, ir.Inside) for n in reader.nodes):
+        return None
+    own = [e.name if isinstance(e, ir.Index) else None for e in writer.target.indices]
+    names: dict[str, Expr] = {o: e for o, e in zip(own, places, strict=True) if o is not None}
+    local = ir.map_statement(writer, ir.substitute_indices(names))
+    at = {found[axis]: local.target.indices[axis]}
+    value = local.value if writer.operator == "+=" else ir.Unary("-", local.value)
+    access = mine[0]
+    moved = ir.map_statement(
+        replace(reader, value=ir.transform(reader.value, lambda n: value if n == access else n)),
+        ir.substitute_indices(at),
+    )
+    return replace(moved, guard=conjunction([moved.guard, local.guard]))
+
+
+def _move_behind_writers(work: Work, statement: ir.Statement) -> None:
+    """A scatter stands behind the statements that write the same tensor whole: the first of those then stores."""
+    statements = _statements(work)
+    name = statement.target.tensor
+    start = next(k for k, s in enumerate(statements) if s is statement)
+    end = start
+    for k in range(start + 1, len(statements)):
+        if name in ir.tensors_read(statements[k]) or statements[k].target.tensor in ir.tensors_read(statement):
+            break
+        if statements[k].target.tensor == name:
+            end = k
+    statements.insert(end + 1, statement)
+    del statements[start]
+    work.loops = replace(work.loops, body=tuple(statements))

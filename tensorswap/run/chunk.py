@@ -1,0 +1,120 @@
+"""Chunk: many steps of one or several programs, one after the other in each step, without Python in between."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..emit.expression import CAST
+from ..emit.kernel import BEST, pointer_name
+from .execute import Context, Executable
+from .memory import ALIGN
+
+if TYPE_CHECKING:
+    from .compile import Frame
+
+Array = NDArray[Any]
+
+FILL = """def kernel(start, size, step, context):
+    # first values
+    a0 = {pointer}(context[2])
+    for k in range(context[3]):
+        a0[k] = to_{kind}({value})
+"""
+
+
+class Chunk:
+    """The kernels of several executables as one table. Tensors of equal names are the same array.
+
+    `advance` tells by how many bytes the address of an array moves on from one step to the next: rows of a permutation,
+    numbers that differ from step to step, results kept for every step. Inputs that are updated change in place.
+    """
+
+    def __init__(self, parts: Sequence[Executable], advance: Mapping[str, int]) -> None:
+        contexts = [part.context for part in parts]
+        self.names: list[str] = []
+        self.own: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}  # tensors of which the caller knows nothing
+        self.memories = [np.empty(context.size + ALIGN, np.uint8) for context in contexts]
+        for number, (part, context) in enumerate(zip(parts, contexts, strict=True)):
+            for name in context.slots:
+                shared = name if not name.startswith(BEST) else f"{name} {number}"
+                if shared not in self.names:
+                    self.names.append(shared)
+                if name.startswith(BEST):
+                    plain = name.removeprefix(BEST)
+                    dtype = part.expressions.best(part.loops, plain)
+                    self.own[shared] = (part.sizes.shapes[plain], dtype)
+                elif name in part.loops.outputs and any(name in p.loops.inputs for p in parts if p is not part):
+                    self.own[name] = (part.sizes.shapes[name], part.stored(name))
+        self.wanted = [name for name in self.names if name not in self.own]
+        self.arrays = {name: np.empty(shape, dtype) for name, (shape, dtype) in self.own.items()}
+        self.table, self.words, self.links = self._joined(parts, contexts, advance)
+        self._frame: Frame | None = None
+
+    def _joined(
+        self, parts: Sequence[Executable], contexts: Sequence[Context], advance: Mapping[str, int]
+    ) -> tuple[Array, Array, Array]:
+        rows: list[tuple[int, int, int, int]] = []
+        words: list[int] = []
+        links: list[tuple[int, int, int, int]] = []
+        for number, (part, context) in enumerate(zip(parts, contexts, strict=True)):
+            memory = len(self.names) + number
+            by_slot = {slot: name for name, slot in context.slots.items()}
+            for place, shape, dtype, value in context.fills:
+                self._fill(rows, words, links, (memory, place, 0), math.prod(shape), dtype, value)
+            for name, slot in context.slots.items():
+                if slot >= len(part.inputs):
+                    old, shape, dtype, first = context.results[slot - len(part.inputs)]
+                    if old is None and first is not None:
+                        where = (self._slot(name, number), 0, advance.get(name, 0))
+                        self._fill(rows, words, links, where, math.prod(shape), dtype, first)
+            start = len(words)
+            rows += [(int(r[0]), int(r[1]), int(r[2]), int(r[3]) + start) for r in part.table]
+            words += [int(word) for word in context.words]
+            for word, slot, offset, _ in context.links:
+                if slot == context.memory_slot:
+                    links.append((start + int(word), memory, int(offset), 0))
+                else:
+                    name = by_slot[int(slot)]
+                    links.append((start + int(word), self._slot(name, number), int(offset), advance.get(name, 0)))
+        return (
+            np.array(rows, np.int64).reshape(-1, 4),
+            np.array(words, np.int64),
+            np.array(links, np.int64).reshape(-1, 4),
+        )
+
+    def _slot(self, name: str, number: int) -> int:
+        return self.names.index(f"{name} {number}" if name.startswith(BEST) else name)
+
+    @staticmethod
+    def _fill(
+        rows: list[tuple[int, int, int, int]],
+        words: list[int],
+        links: list[tuple[int, int, int, int]],
+        where: tuple[int, int, int],
+        count: int,
+        dtype: np.dtype[Any],
+        value: float | int,
+    ) -> None:
+        """A kernel that gives a tensor its first value in every step."""
+        from .compile import compiled  # Numba is imported when something is first compiled
+
+        stored = np.dtype(np.uint8) if dtype == np.bool_ else dtype
+        text = {math.inf: "inf", -math.inf: "-inf"}.get(value, repr(value))
+        source = FILL.format(pointer=pointer_name(stored), kind=CAST[stored], value=text)
+        rows.append((compiled(source).address, 1, 1, len(words)))
+        links.append((len(words) + 2, *where))
+        words += [1, 0, 0, count]
+
+    def run(self, arrays: Mapping[str, Array], steps: int) -> None:
+        """Runs the steps. `arrays` holds the inputs and results by name, contiguous and of the exact types."""
+        from .compile import Frame
+
+        if self._frame is None:
+            self._frame = Frame(self.table, self.words, self.links, len(self.names) + len(self.memories))
+        listed = [self.arrays[name] if name in self.arrays else arrays[name] for name in self.names]
+        self._frame([*listed, *self.memories], steps)

@@ -1,0 +1,118 @@
+"""First values of parameters: arrays as they are, or drawn as a word says, with the spread that the program needs."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArgumentError, DtypeError
+from ..language import ir
+from ..language.hints import closest
+from ..language.sizes import bare_uses
+
+Array = NDArray[Any]
+WORDS = ("he", "xavier", "normal", "uniform", "zeros", "ones")
+
+
+def flattened(params: Any, prefix: str = "") -> dict[str, Any]:
+    """A nested dict as one: the W of "first" is first_W."""
+    if not isinstance(params, Mapping):
+        raise ArgumentError("params is a dict of arrays by name", hint='{"W": np.zeros((3, 4)), "b": "zeros"}')
+    found: dict[str, Any] = {}
+    for name, value in params.items():
+        if isinstance(value, Mapping):
+            found |= flattened(value, f"{prefix}{name}_")
+        else:
+            found[f"{prefix}{name}"] = value
+    return found
+
+
+def index_sizes(loops: ir.Loops, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[str, int]) -> dict[str, int]:
+    """The size of every index that stands bare on a tensor of known shape."""
+    found = {name: size for name, size in sizes.items() if name in loops.indices}
+    for use in bare_uses(loops):
+        shape = shapes.get(use.tensor)
+        if shape is not None and use.axis < len(shape):
+            found.setdefault(use.index, shape[use.axis])
+    return found
+
+
+def drawn(
+    loops: ir.Loops, params: Mapping[str, Any], known: Mapping[str, int], seed: int, dtype: np.dtype[Any]
+) -> dict[str, Array]:
+    """Arrays for all parameters. Each has a random stream of its own, so that a new one changes no other."""
+    made: dict[str, Array] = {}
+    for name, value in params.items():
+        word, shape = (
+            value if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) else (value, None)
+        )
+        if not isinstance(word, str):
+            made[name] = _own(name, value, dtype)
+            continue
+        if word not in WORDS:
+            raise ArgumentError(
+                f"the parameter {name} starts as {word[:80]!r}, which is no known way",
+                hint=closest(word, list(WORDS)) or f"use an array, or one of {', '.join(WORDS)}",
+            )
+        shape = _shape(loops, name, known) if shape is None else tuple(int(n) for n in shape)
+        generator = np.random.default_rng([zlib.crc32(name.encode()), seed & (2**64 - 1)])
+        made[name] = _filled(word, shape, fans(loops, name, shape), generator).astype(dtype)
+    return made
+
+
+def _own(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
+    array = np.array(value, order="C")
+    if array.dtype.kind not in "fiub":
+        raise DtypeError(f"the parameter {name} has dtype {array.dtype}", hint="parameters are float32 or float64")
+    return array.astype(dtype)
+
+
+def _filled(word: str, shape: tuple[int, ...], fan: tuple[int, int], generator: np.random.Generator) -> Array:
+    if word in ("zeros", "ones"):
+        return np.full(shape, float(word == "ones"))
+    if word == "uniform":
+        return generator.uniform(-1, 1, shape) / math.sqrt(max(fan[0], 1))
+    spread = {"he": 2 / max(fan[0], 1), "xavier": 2 / max(sum(fan), 1), "normal": 0.02**2}[word]
+    return np.asarray(generator.standard_normal(shape) * math.sqrt(spread))
+
+
+def _pattern(loops: ir.Loops, name: str) -> tuple[ir.Access, ir.Statement | None] | None:
+    """How a tensor is first read, or stands in its header, with plain indices."""
+    accesses: list[tuple[ir.Access, ir.Statement | None]] = [(a, s) for s in loops.statements for a in s.reads]
+    accesses += [(a, None) for a in loops.header_accesses]
+    return next(
+        ((a, s) for a, s in accesses if a.tensor == name and all(isinstance(e, ir.Index) for e in a.indices)), None
+    )
+
+
+def _shape(loops: ir.Loops, name: str, known: Mapping[str, int]) -> tuple[int, ...]:
+    own = next(((a, None) for a in loops.header_accesses if a.tensor == name), None)
+    found = own or _pattern(loops, name)
+    if found is None:
+        raise ArgumentError(
+            f"the shape of {name} cannot be read off the program", hint=f'give it: {name}=("he", (64, 32))'
+        )
+    names = [ir.bare(e) or "" for e in found[0].indices]
+    missing = [i for i in names if i not in known]
+    if missing:
+        raise ArgumentError(
+            f"the size of index {missing[0]} of {name} is not known",
+            hint=f'give it, sizes={{"{missing[0]}": 128}}, or the shape, {name}=("he", (...))',
+        )
+    return tuple(known[i] for i in names)
+
+
+def fans(loops: ir.Loops, name: str, shape: tuple[int, ...]) -> tuple[int, int]:
+    """How many values go into an element that the tensor makes, and how many elements each value goes into."""
+    access, statement = _pattern(loops, name) or (None, None)
+    if access is None or statement is None:
+        return math.prod(shape[1:]), shape[0] if shape else 1
+    kept = ir.index_names(statement.target)
+    into = [n for e, n in zip(access.indices, shape, strict=True) if ir.bare(e) not in kept]
+    out = [n for e, n in zip(access.indices, shape, strict=True) if ir.bare(e) in kept]
+    return math.prod(into), math.prod(out)

@@ -1,0 +1,95 @@
+"""Optimisers: those of the standard library that update one tensor by its gradient, and the state that they keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import library
+from ..errors import ArgumentError
+from ..language import ir
+from ..language.hints import closest
+
+VECTORS = {"adafactor": "adafactor_vector"}  # by the name of the one for matrices
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """A definition of the library and the numbers that it gets."""
+
+    name: str
+    options: Mapping[str, float] = field(default_factory=dict)
+
+    def definition(self, rank: int) -> ir.Header:
+        """The definition for a tensor of so many axes."""
+        name = VECTORS[self.name] if self.name in VECTORS and rank == 1 else self.name
+        header = library.definitions()[name].header
+        assert header is not None
+        places = header.arguments[0].access.indices if isinstance(header.arguments[0], ir.Argument) else ()
+        if ir.Index(ir.BATCH) not in places and len(places) != rank:
+            raise ArgumentError(
+                f"{self.name} is for matrices and vectors; a parameter has {rank} axes", hint='use "adam", or a reshape'
+            )
+        return header
+
+    def state(self, rank: int) -> dict[str, tuple[int, ...] | None]:
+        """What it keeps of each tensor: names, and the axes of the tensor that they run over (None: all)."""
+        param, _, *rest = self.definition(rank).arguments
+        assert isinstance(param, ir.Argument)
+        kept: dict[str, tuple[int, ...] | None] = {}
+        for argument in rest:
+            if isinstance(argument, ir.Argument) and argument.access.indices:
+                places = argument.access.indices
+                whole = places == param.access.indices
+                kept[argument.name] = None if whole else tuple(param.access.indices.index(p) for p in places)
+        return kept
+
+    def call(self, tensor: str, gradient: str, rank: int, state: Mapping[str, str]) -> str:
+        """The statement of one update."""
+        header = self.definition(rank)
+        arguments = [tensor, gradient, *state.values()]
+        names = {a.name for a in header.arguments}
+        arguments += [f"{name}={name}" for name in ("step", "lr") if name in names]
+        arguments += [f"{name}={value!r}" for name, value in self.options.items()]
+        return f"{', '.join([tensor, *state.values()])} = {header.name}({', '.join(arguments)})"
+
+
+def known() -> list[str]:
+    """The optimisers of the library: definitions that take a tensor, its gradient and a rate."""
+    found = []
+    for name in library.family("optimizers"):
+        loops = library.definitions()[name]
+        names = [a.name for a in loops.header.arguments] if loops.header else []
+        scalars = [
+            a for a in (loops.header.arguments if loops.header else ())
+            if isinstance(a, ir.Argument) and not a.access.indices and a.default is None and a.name != "step"
+        ]  # fmt: skip
+        if names[:2] == ["param", "grad"] and "lr" in names and not scalars and name not in VECTORS.values():
+            found.append(name)
+    return found
+
+
+def optimizer(choice: Any) -> Optimizer:
+    """A name, or a dict with the name and the numbers that are not the usual ones."""
+    options = dict(choice) if isinstance(choice, Mapping) else {"name": choice}
+    name = options.pop("name", None)
+    if isinstance(choice, Optimizer):
+        return choice
+    if name not in known():
+        raise ArgumentError(
+            f"there is no optimiser {str(name)[:80]!r}",
+            hint=closest(str(name), known()) or f"there are {', '.join(known())}",
+        )
+    header = library.definitions()[name].header
+    assert header is not None
+    allowed = [a.name for a in header.arguments if a.default is not None and a.name != "lr"]
+    for key, value in options.items():
+        if key not in allowed:
+            raise ArgumentError(
+                f"{name} has no option {str(key)[:80]!r}",
+                hint=closest(str(key), allowed) or f"it has {', '.join(allowed)}",
+            )
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ArgumentError(f"the option {key} of {name} is a number, not {type(value).__name__}")
+    return Optimizer(name, options)

@@ -1,0 +1,67 @@
+"""Schedules: the rate of each step, from its number and the number of all steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArgumentError
+from ..language.hints import closest
+
+Schedule = Callable[[NDArray[np.float64], int], NDArray[np.float64]]  # steps from 0 on, all steps -> factors
+
+
+def _constant(steps: NDArray[np.float64], total: int) -> NDArray[np.float64]:
+    return np.ones_like(steps)
+
+
+def _cosine(steps: NDArray[np.float64], total: int, lowest: float = 0.0, warmup: float = 0.0) -> NDArray[np.float64]:
+    """Half a wave from 1 down to `lowest`, after a straight rise over `warmup` (steps, or a part of all if below 1)."""
+    rise = warmup * total if warmup < 1 else warmup
+    down = np.clip((steps - rise) / max(total - rise, 1), 0, 1)
+    factors = lowest + (1 - lowest) * 0.5 * (1 + np.cos(math.pi * down))
+    return np.where(steps < rise, (steps + 1) / max(rise, 1), factors)
+
+
+def _warmup(steps: NDArray[np.float64], total: int, warmup: float = 0.1) -> NDArray[np.float64]:
+    rise = warmup * total if warmup < 1 else warmup
+    return np.minimum(1.0, (steps + 1) / max(rise, 1))
+
+
+def _step(steps: NDArray[np.float64], total: int, every: float = 0.33, factor: float = 0.1) -> NDArray[np.float64]:
+    """Times `factor` after each `every` (steps, or a part of all if below 1)."""
+    length = every * total if every < 1 else every
+    return np.asarray(factor ** np.floor(steps / max(length, 1)))
+
+
+NAMED: dict[str, Callable[..., NDArray[np.float64]]] = {
+    "constant": _constant, "cosine": _cosine, "warmup": _warmup, "step": _step,
+}  # fmt: skip
+OPTIONS = {"constant": (), "cosine": ("lowest", "warmup"), "warmup": ("warmup",), "step": ("every", "factor")}
+
+
+def schedule(choice: Any) -> Schedule:
+    """A name, a dict with the name and its numbers, or a function from the number of a step to a factor."""
+    if choice is None:
+        return _constant
+    if callable(choice):
+        return lambda steps, total: np.array([float(choice(int(s))) for s in steps])
+    options = dict(choice) if isinstance(choice, Mapping) else {"name": choice}
+    name = options.pop("name", None)
+    if name not in NAMED:
+        raise ArgumentError(
+            f"there is no schedule {str(name)[:80]!r}",
+            hint=closest(str(name), list(NAMED)) or f"there are {', '.join(NAMED)}, or give a function of the step",
+        )
+    wrong = [key for key in options if key not in OPTIONS[name]]
+    if wrong:
+        raise ArgumentError(
+            f"the schedule {name} has no number {str(wrong[0])[:80]!r}",
+            hint=f"it has {', '.join(OPTIONS[name]) or 'none'}",
+        )
+    made = NAMED[name]
+    return lambda steps, total: made(steps, total, **options)

@@ -1,0 +1,265 @@
+"""Activations, gates, softmax and dropout."""
+
+from __future__ import annotations
+
+from ..table import Op
+
+# `t` has values on the kinks (multiples of 1/2), `n4` reaches into the tails. Second derivatives are compared in the
+# first three cases: where PyTorch's are not those of the branch that its gradient takes at 0, none of these is at 0.
+SHAPES = ("input:3,4n4", "input:2,3,2t", "input:5t", "input:1", "input:", "input:0,3")
+NOT_AT_0 = (
+    "input:3,4n4",
+    "input:2,3,2a",
+    "input:1",
+    "input:2,3,2t",
+    "input:",
+    "input:0,3",
+)
+IMAGES = "input:64,64,28,28"
+FEWER = "input:32,64,28,28"
+ROWS_OF_512 = "input:4096,512"
+
+ROWS = (
+    Op("relu_layer", "F.relu(input)", SHAPES, speed=IMAGES),
+    Op("sigmoid_layer", "torch.sigmoid(input)", SHAPES, thnn=("Sigmoid",), speed=FEWER),
+    Op("tanh_layer", "torch.tanh(input)", SHAPES, thnn=("Tanh",), speed=FEWER),
+    Op("gelu_layer", "F.gelu(input)", SHAPES, speed=FEWER),
+    Op("silu_layer", "F.silu(input)", SHAPES, speed=FEWER),
+    Op(
+        "softplus_layer",
+        "F.softplus(input, beta, threshold)",
+        ("input:3,4n4 beta=2.0 threshold=1.0", *SHAPES, "input:4n30", "input:3,2 beta=0.5"),
+        thnn=("SoftPlus",),
+        speed=FEWER,
+    ),
+    Op(
+        "hardtanh",
+        "F.hardtanh(input, min_val, max_val)",
+        ("input:3,4t", "input:3,4n4 min_val=-2.0 max_val=0.5", *SHAPES),
+        thnn=("HardTanh",),
+        speed=IMAGES,
+    ),
+    Op("relu6", "F.relu6(input)", (*SHAPES, "input=[0.0,6.0,-1.0,7.0,3.0]"), speed=IMAGES),
+    Op(
+        "clamp",
+        "torch.clamp(input, min_val, max_val)",
+        (
+            "input:3,4t min_val=-0.5 max_val=0.5",
+            "input:2,3n4 min_val=-1.0",
+            "input:2,3t max_val=1.0",
+            "input:2,1,2",
+            "input:0,2 min_val=0.0",
+            "input:4t min_val=1.0 max_val=-1.0",
+        ),
+        speed=f"{IMAGES} min_val=-0.5 max_val=0.5",
+    ),
+    Op(
+        "threshold",
+        "F.threshold(input, threshold, value)",
+        (
+            "input:3,4t threshold=0.5 value=-1.5",
+            "input:2,3n4 threshold=-1.0 value=2.0",
+            "input:1 threshold=0.0 value=0.0",
+            "input: threshold=0.0 value=1.0",
+            "input:0,3 threshold=0.0 value=1.0",
+        ),
+        speed=f"{IMAGES} threshold=0.1 value=20.0",
+    ),
+    Op(
+        "leaky_relu",
+        "F.leaky_relu(input, negative_slope)",
+        ("input:3,4n4 negative_slope=0.2", *SHAPES, "input:2,3t negative_slope=0.0"),
+        thnn=("LeakyReLU",),
+        speed=IMAGES,
+    ),
+    Op(
+        "prelu",
+        "F.prelu(input, weight)",
+        (
+            "input:2,3,4 weight:3",
+            "input:4,3,1 weight:3p",
+            "input:1,1,1 weight:1",
+            "input:3,2,5t weight:2",
+            "input:0,2,3 weight:2",
+        ),
+        speed="input:64,64,784 weight:64",
+    ),
+    Op(
+        "prelu2d",
+        "F.prelu(input, weight)",
+        (
+            "input:2,3,2,4 weight:3",
+            "input:3,2,1,2 weight:2p",
+            "input:1,1,1,1 weight:1",
+            "input:1,2,3,2t weight:2",
+            "input:0,2,3,1 weight:2",
+        ),
+        speed=f"{IMAGES} weight:64",
+    ),
+    Op(
+        "rrelu",
+        "R.rrelu(input, noise)",
+        (
+            "input:3,4n4 noise:3,4p",
+            "input:2,3,2t",
+            "input:5t noise:5p",
+            "input:1",
+            "input: noise:p",
+            "input:0,3 noise:0,3",
+        ),
+        thnn=("RReLU",),
+        note="PyTorch draws the noise itself: with noise the formula that it applies, without its evaluation mode",
+        speed=f"{IMAGES} noise:64,64,28,28p",
+    ),
+    Op(
+        "hardsigmoid",
+        "F.relu6(input + 3) / 6",
+        (*SHAPES, "input=[-3.0,3.0,-2.5,2.5,-4.0,4.0]"),
+        note="the gradient of F.hardsigmoid in float64 has 1/6 rounded to float32",
+        speed=IMAGES,
+    ),
+    Op("hardswish", "F.hardswish(input)", (*SHAPES, "input=[-3.0,3.0,-2.5,2.5,-4.0,4.0]"), speed=IMAGES),
+    Op("hardshrink", "F.hardshrink(input, lambd)", ("input:3,4t", *SHAPES, "input:2,5t lambd=1.0"), speed=IMAGES),
+    Op(
+        "softshrink",
+        "F.softshrink(input, lambd)",
+        ("input:3,4t", *SHAPES, "input:2,5t lambd=1.0", "input:2,5t lambd=0.0"),
+        thnn=("SoftShrink",),
+        speed=IMAGES,
+    ),
+    Op(
+        "elu",
+        "F.elu(input, alpha)",
+        ("input:3,4n4 alpha=1.5", *NOT_AT_0, "input:5t alpha=0.5"),
+        thnn=("ELU",),
+        speed=FEWER,
+    ),
+    Op("selu", "F.selu(input)", NOT_AT_0, speed=FEWER),
+    Op("celu", "F.celu(input, alpha)", ("input:3,4n4 alpha=1.5", *NOT_AT_0, "input:5t alpha=0.5"), speed=FEWER),
+    Op("gelu_tanh", "F.gelu(input, approximate='tanh')", SHAPES, speed=FEWER),
+    Op("mish", "F.mish(input)", SHAPES, speed=FEWER),
+    Op("logsigmoid", "F.logsigmoid(input)", (*SHAPES, "input:4n300"), thnn=("LogSigmoid",), speed=FEWER),
+    Op("softsign", "F.softsign(input)", SHAPES, speed=IMAGES),
+    Op("tanhshrink", "F.tanhshrink(input)", SHAPES, speed=FEWER),
+    Op(
+        "glu",
+        "F.glu(input, -1)",
+        ("input:3,6n4", "input:2,3,4", "input:2", "input:1,10t", "input:0,4"),
+        thnn=("GatedLinearUnit",),
+        speed="input:2048,1024",
+    ),
+    Op(
+        "swiglu",
+        "F.silu(gate) * input",
+        (
+            "gate:3,4n4 input:3,4",
+            "gate:2,3,2 input:2,3,2",
+            "gate:1 input:1",
+            "gate: input:",
+            "gate:0,3 input:0,3",
+        ),
+        speed="gate:2048,512 input:2048,512",
+    ),
+    Op(
+        "geglu",
+        "F.gelu(gate) * input",
+        (
+            "gate:3,4n4 input:3,4",
+            "gate:2,3,2 input:2,3,2",
+            "gate:1 input:1",
+            "gate: input:",
+            "gate:0,3 input:0,3",
+        ),
+        speed="gate:2048,512 input:2048,512",
+    ),
+    Op(
+        "maxout",
+        "R.maxout(input, pieces)",
+        (
+            "input:3,6u pieces=3",
+            "input:2,3,4t",
+            "input:2,5 pieces=1",
+            "input:8u pieces=4",
+            "input:1,2 pieces=2",
+            "input:0,4",
+        ),
+        speed="input:2048,1024",
+    ),
+    Op(
+        "softmax",
+        "F.softmax(input, -1)",
+        ("input:3,4", "input:2,3,5n300", "input:4t", "input:2,1", "input:0,3", "input:1,2,1,3"),
+        speed=ROWS_OF_512,
+    ),
+    Op(
+        "temperature_softmax",
+        "F.softmax(input / temperature, -1)",
+        (
+            "input:3,4 temperature:+",
+            "input:2,3,5 temperature=0.125",
+            "input:4t temperature=4.0",
+            "input:2,1",
+            "input:0,3 temperature=2.0",
+        ),
+        speed=f"{ROWS_OF_512} temperature=0.5",
+    ),
+    Op(
+        "softmin",
+        "F.softmin(input, -1)",
+        ("input:3,4", "input:2,3,5n300", "input:4t", "input:2,1", "input:0,3"),
+        speed=ROWS_OF_512,
+    ),
+    Op(
+        "log_softmax",
+        "F.log_softmax(input, -1)",
+        ("input:3,4", "input:2,3,5n300", "input:4t", "input:2,1", "input:0,3", "input:1,2,1,3"),
+        speed=ROWS_OF_512,
+    ),
+    Op(
+        "logsumexp",
+        "torch.logsumexp(input, -1)",
+        ("input:3,4", "input:2,3,5n300", "input:4t", "input:2,1", "input:0,3", "input:1,2,1,3"),
+        speed=ROWS_OF_512,
+    ),
+    Op(
+        "dropout",
+        "R.dropout(input, seed, p)",
+        (
+            "input:4,5 seed=3",
+            "input:3,4 seed=7 p=0.2",
+            "input:3,4 seed=1 p=0.0",
+            "input:1,1 seed=-5 p=0.3",
+            "input:2,3 seed=4 p=1.0",
+            "input:0,3 seed=2",
+        ),
+        note="each library draws numbers of its own: the reference has the language's rule for uniform(seed, n, j)",
+        speed="input:2048,1024 seed=3",
+    ),
+    Op(
+        "dropout2d",
+        "R.channel_dropout(input, seed, p)",
+        (
+            "input:3,4,2,2 seed=3",
+            "input:2,3,1,3 seed=7 p=0.2",
+            "input:2,3,2,1 seed=1 p=0.0",
+            "input:1,1,1,1 seed=-5 p=0.3",
+            "input:2,2,1,2 seed=4 p=1.0",
+            "input:0,3,2,2 seed=2",
+        ),
+        note="each library draws numbers of its own: the reference has the language's rule for uniform(seed, n, c)",
+        speed=f"{IMAGES} seed=3",
+    ),
+    Op(
+        "dropout_with_mask",
+        "input * mask / (1 - p) if p < 1 else torch.zeros_like(input) * input * mask",
+        (
+            "input:4,5 mask:4,5b",
+            "input:2,3,2 mask:2,3,2b p=0.25",
+            "input:6 mask:6b p=0.0",
+            "input:1 mask:1b p=1.0",
+            "input:0,3 mask:0,3b",
+        ),
+        note="F.dropout draws the mask itself",
+        speed="input:2048,1024 mask:2048,1024b",
+    ),
+)
