@@ -248,6 +248,7 @@ def _function(forward: Any, backward: Any) -> Any:
         (lambda c, x: "text", lambda c, g: g, (1.0,), DtypeError, "Bad.forward"),
         (lambda c, x: x * 2, lambda c, g: None, (1.0,), GradientMismatch, "gives 0, differences of forward give"),
         (lambda c, x: x * 2, lambda c, g: g * np.nan, (1.0,), GradientMismatch, "nan"),
+        (lambda c, x: x * 2, lambda c, g: g * np.inf, (np.ones(2),), GradientMismatch, "inf"),
         (lambda c, x: x, lambda c, g: g, (1,), ArgumentError, "no floating-point argument"),
         (lambda c, x: x, lambda c, g: g, 1.0, ArgumentError, "is a tuple"),
         (lambda c, x: np.multiply(x, 2, out=x), lambda c, g: g, (np.ones(2),), ArgumentError, "changes its `x`"),
@@ -396,7 +397,7 @@ def test_a_defined_function_is_compiled_and_exported(tmp_path: Any) -> None:
 # -- a wrong definition
 
 
-@pytest.mark.parametrize("derivative", ["sigmoid(x)", "1.001 * (" + SWISH[1] + ")", "0", "x", "log(-x * x)"])
+@pytest.mark.parametrize("derivative", ["sigmoid(x)", "1.001 * (" + SWISH[1] + ")", "0", "x", "log(-x * x)", "inf"])
 def test_a_wrong_derivative_is_refused_with_the_point(derivative: str) -> None:
     with pytest.raises(GradientMismatch, match=r"`swish` by x is \S+ at x = \S+, where differences of its value give"):
         ts.define("swish", "x * sigmoid(x)", derivative)
@@ -414,8 +415,18 @@ def test_the_wrong_argument_is_named() -> None:
 def test_a_function_that_is_finite_in_parts() -> None:
     ts.define("entropy", "-x * log(x)", derivative="-log(x) - 1")
     ts.define("edge", "sqrt(x - 10)", derivative="0.5 / y", at=[10.5, 12.0])
-    with pytest.raises(ArgumentError, match="finite at no point"):
+    with pytest.raises(ArgumentError, match="no point that was tried"):
         ts.define("far", "sqrt(x - 10)", derivative="0.5 / y")
+    ts.define("fast", "sin(60 * x)", derivative="60 * cos(60 * x)")
+    ts.define("constant", "3 + 0 * x", derivative="0")
+    with pytest.raises(GradientMismatch):
+        ts.define("quick", "sin(60 * x)", derivative="60.06 * cos(60 * x)")
+    with pytest.raises(GradientMismatch):
+        ts.define("still", "3 + 0 * x", derivative="1e-6")
+    with pytest.raises(ArgumentError, match="by b"):
+        ts.define(
+            "half(a, b)", "a + (0 if b < 9 else sqrt(b - 20))", derivative=["1", "0.5"], at=[(1, 12.0), (2, 14.0)]
+        )
     with pytest.raises(GradientMismatch, match=r"at x = 10\.5"):
         ts.define("far", "sqrt(x - 10)", derivative="0.6 / y", at=[10.5, 12.0])
 

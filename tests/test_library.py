@@ -1,11 +1,12 @@
 """Every op of the standard library against PyTorch's stored answers: values, gradients, second derivatives.
 
-The table is library/rows/; `make oracles` writes library/answers/. Each case runs through the interpreter in float64 and
-float32; the first two of each op run compiled too, and all of them where TENSORSWAP_LONG is set.
+The table is library/rows/; `make oracles` writes library/answers/. Each case runs through the interpreter in float64
+and float32; the first two of each op run compiled too, and all of them where TENSORSWAP_LONG is set.
 """
 
 from __future__ import annotations
 
+import csv
 import os
 from dataclasses import dataclass, field
 from functools import cache
@@ -16,7 +17,9 @@ import numpy as np
 import pytest
 
 import tensorswap as ts
+from tensorswap import library
 
+from .library.make_readme import TARGET, lines_of, readme, with_callees
 from .library.rows import FAMILIES, all_rows, rows_of
 from .library.store import load
 from .library.table import Array, options_of
@@ -153,7 +156,9 @@ def test_the_answers_belong_to_the_table() -> None:
     for family in FAMILIES:
         stored = {(op, number): answer.text for (op, number), answer in answers(family).items()}
         table = {
-            (row.name, number): f"{row.oracle} | {case}" for row in rows_of(family) for number, case in enumerate(row.cases)
+            (row.name, number): f"{row.oracle} | {case}"
+            for row in rows_of(family)
+            for number, case in enumerate(row.cases)
         }
         assert stored == table, family
 
@@ -167,7 +172,28 @@ def test_a_wrong_gradient_is_noticed() -> None:
     family, op = next((family, row.name) for family in FAMILIES for row in rows_of(family) if row.name == "linear")
     answer, text = answers(family)[op, 0], ROWS[op].cases[0]
     name = next(iter(answer.grad))
-    wrong = Answer(answer.text, answer.input, answer.output, answer.seed, {**answer.grad, name: answer.grad[name] + 1e-6})
+    wrong = Answer(
+        answer.text, answer.input, answer.output, answer.seed, {**answer.grad, name: answer.grad[name] + 1e-6}
+    )
     check_case(op, text, answer)
     with pytest.raises(AssertionError, match=rf"{name}\.grad"):
         check_case(op, text, wrong)
+
+
+def test_the_page_of_the_library_is_up_to_date() -> None:
+    """After a change of an op or of the benchmark's results, `python -m tests.library.make_readme` has to run."""
+    assert TARGET.read_text(encoding="utf-8") == readme()
+
+
+def test_all_operators_of_thnn_are_there_in_few_lines() -> None:
+    with (Path(__file__).parent / "library" / "thnn.csv").open() as file:
+        lines = {row["file"]: int(row["lines"] or 0) for row in csv.DictReader(file)}
+    rows = [row for row in ROWS.values() if row.thnn]
+    assert len(lines) == 55
+    assert {name for row in rows for name in row.thnn} == set(lines)
+    texts = library.definitions().texts
+    assert sum(lines_of(texts[name]) for name in with_callees({row.name for row in rows})) < 0.03 * 13_700
+
+
+def test_every_op_says_what_it_does() -> None:
+    assert [name for name, line in ts.ops().items() if not line] == []

@@ -22,7 +22,7 @@ from ..rules.scalar import filled, template
 
 SIGNATURE = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(([\s\w,]*)\))?\s*", re.ASCII)
 POINTS = 24
-TOLERANCE = 1e-6
+TOLERANCE, ROUNDING = 1e-6, 1e-15
 
 
 def define(
@@ -167,37 +167,42 @@ class _Definition:
         return Defined(self.arguments, expanded(self.value), rules)
 
     def check(self, defined: Defined, points: NDArray[np.float64]) -> None:
-        """Holds each derivative against differences of the value, five points wide."""
-        usable = np.zeros(len(points), bool)
+        """Holds each derivative against differences of the value."""
+        own = ir.Call(self.called, tuple(ir.Access(a) for a in self.arguments))
         for position, argument in enumerate(self.arguments):
-            step = 1e-3 * np.maximum(1.0, np.abs(points[:, position]))
-            sides = []
-            for side in (-2, -1, 1, 2):
-                moved = points.copy()
-                moved[:, position] += side * step
-                sides.append(self.evaluate(self.value, moved))
-            far, near = sides[3] - sides[0], sides[2] - sides[1]
-            expected = (8 * near - far) / (12 * step)
-            rounding = 1e-14 * np.max(np.abs(sides), axis=0) / step
-            own = ir.Call(self.called, tuple(ir.Access(a) for a in self.arguments))
             rule = filled(defined.derivatives[position], {"y": own} if "y" not in self.arguments else {})
             actual = self.evaluate(rule, points)
-            finite = np.isfinite(expected)
-            usable |= finite
-            bound = TOLERANCE * np.maximum(np.abs(expected), np.abs(actual)) + rounding
-            wrong = np.flatnonzero(finite & ~(np.abs(actual - expected) <= bound))
-            if len(wrong):
-                k = wrong[0]
+            with np.errstate(all="ignore"):
+                expected, spread, rounding = self.differences(points, position)
+                telling = np.isfinite(expected) & (spread <= 1e-3 * np.abs(expected) + rounding)
+                wrong = telling & ~(np.abs(actual - expected) <= TOLERANCE * np.abs(expected) + spread + rounding)
+            if wrong.any():
+                k = int(np.argmax(wrong))
                 place = ", ".join(f"{a} = {x:.6g}" for a, x in zip(self.arguments, points[k], strict=True))
                 raise GradientMismatch(
                     f"the derivative of `{self.called}` by {argument} is {actual[k]:.8g} at {place}, "
                     f"where differences of its value give {expected[k]:.8g}",
                     hint="correct the derivative; at a kink, where there is none, give other points: at=[...]",
                 )
-        if not usable.any():
-            raise ArgumentError(
-                f"the value of `{self.called}` is finite at no point that was tried", hint="give points: at=[0.5, 1.5]"
-            )
+            if not telling.any():
+                raise ArgumentError(
+                    f"no point that was tried tells the derivative of `{self.called}` by {argument}: its value is not "
+                    "finite there, or not smooth",
+                    hint="give points: at=[0.5, 1.5]",
+                )
+
+    def differences(self, points: NDArray[np.float64], position: int) -> tuple[NDArray[Any], ...]:
+        """The derivative from values around each point, how far a wider step is from it, and what rounding may do."""
+        step = 1e-3 * np.maximum(1.0, np.abs(points[:, position]))
+        values = {}
+        for side in (-4, -2, -1, 1, 2, 4):
+            moved = points.copy()
+            moved[:, position] += side * step
+            values[side] = self.evaluate(self.value, moved)
+        near, middle, far = (values[k] - values[-k] for k in (1, 2, 4))
+        fine, coarse = (8 * near - middle) / (12 * step), (8 * middle - far) / (24 * step)
+        rounding = ROUNDING * np.max(np.abs(list(values.values())), axis=0) / step
+        return fine, np.abs(fine - coarse), rounding
 
     def evaluate(self, expression: Expr, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """An expression at all points, by the interpreter."""

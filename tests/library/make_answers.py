@@ -54,7 +54,9 @@ def answer(row: Op, case: str) -> dict[str, Array]:
     stored: dict[str, Any] = {f"input/{name}": array for name, array in arrays.items()}
     stored |= {f"output/{name}": output.detach().numpy() for name, output in outputs.items()}
     smooth = {name: output for name, output in outputs.items() if output.requires_grad}
-    seeds = {n: torch.tensor(np.round(generator.standard_normal(tuple(o.shape)) * 256) / 256) for n, o in smooth.items()}
+    seeds = {
+        n: torch.tensor(np.round(generator.standard_normal(tuple(o.shape)) * 256) / 256) for n, o in smooth.items()
+    }
     stored |= {f"seed/{name}": seed.numpy() for name, seed in seeds.items()}
     total = sum((output * seeds[name]).sum() for name, output in smooth.items())
     if isinstance(total, torch.Tensor) and wanted:

@@ -200,11 +200,9 @@ def hmm_forward(observations: Tensor, start: Tensor, transitions: Tensor, emissi
     return crf_forward(emissions.mT[observations], transitions, start, None)
 
 
-def viterbi(
-    emissions: Tensor, transitions: Tensor, start: Tensor | None, end: Tensor | None
-) -> tuple[Tensor, Tensor]:
+def viterbi(emissions: Tensor, transitions: Tensor, start: Tensor | None, end: Tensor | None) -> tuple[Tensor, Tensor]:
     """The best of all paths; where they are many, step by step."""
-    steps, batch, labels = emissions.shape
+    steps, _, labels = emissions.shape
     if labels**steps <= FEW:
         paths, scores = _path_scores(emissions, transitions, start, end)
         best = scores.max(0)

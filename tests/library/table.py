@@ -34,7 +34,7 @@ class Op:
     """An op of the library, PyTorch's way to say it, and the cases to compare them in.
 
     The oracle is an expression over the case's inputs and options (those left out have their default, an optional
-    tensor None), `torch`, `F`, and the functions of reference.py as `R`. Several outputs are a tuple, in the op's order.
+    tensor None), `torch`, `F`, and the functions of reference.py as `R`. Several outputs are a tuple, in their order.
     """
 
     name: str
@@ -58,7 +58,7 @@ def options_of(case: str) -> dict[str, int | float]:
 
 
 def arrays_of(op: str, case: str) -> dict[str, Array]:
-    """The arrays of a case, the same ones each time: a case has a seed of its own, so that a new one changes no other."""
+    """The arrays of a case, the same each time. Each case has a seed of its own, so that a new one changes no other."""
     generator = np.random.default_rng(zlib.crc32(f"{op} {case}".encode()))
     found = {}
     for word in case.split():

@@ -34,12 +34,25 @@ ROWS = (
         speed=SPEED,
     ),
     Op(
+        "safe_softmax",
+        "torch.ops.aten._safe_softmax(input, -1)",
+        (
+            "input=[[0.5,-1e999,1.0],[-1e999,-1e999,-1e999]]",
+            "input:2,3,4",
+            "input:5n300",
+            "input:2,1",
+            "input:0,3",
+        ),
+        speed="input:2048,256",
+    ),
+    Op(
         "masked_attention",
         "R.attention(Q, K, V, mask)",
         (
             "Q:2,2,3,4 K:2,2,5,4 V:2,2,5,3 mask:3,5",
             "Q:1,2,3,2 K:1,2,3,2 V:1,2,3,2 mask=[[0.0,-1e999,-1e999],[0.5,1.0,-1e999],[0.0,-1e999,2.0]]",
             "Q:1,1,1,1 K:1,1,1,1 V:1,1,1,1 mask:1,1",
+            "Q:2,1,2,3 K:2,1,2,3 V:2,1,2,2 mask=[[-1e999,-1e999],[0.0,-1e999]]",
             "Q:2,1,1,3 K:2,1,4,3 V:2,1,4,2 mask:1,4n5",
             "Q:0,1,2,2 K:0,1,3,2 V:0,1,3,2 mask:2,3",
         ),
@@ -53,7 +66,7 @@ ROWS = (
             "Q:3,1,2,2 K:3,1,4,2 V:3,1,4,2 length=[1,4,3]",
             "Q:1,1,1,1 K:1,1,1,1 V:1,1,1,1 length=[1]",
             "Q:1,2,3,2 K:1,2,3,2 V:1,2,3,1 length=[2]",
-            "Q:2,1,2,3 K:2,1,2,3 V:2,1,2,3 length=[1,1]",
+            "Q:2,1,2,3 K:2,1,2,3 V:2,1,2,3 length=[0,1]",
         ),
         speed=f"{SPEED} length=[64,256,128,200]",
     ),
@@ -108,9 +121,11 @@ ROWS = (
     ),
     Op(
         "multi_head_attention",
-        "R.multi_head_attention(query, key, value, in_proj_weight, out_proj_weight, in_proj_bias, out_proj_bias, num_heads)",
+        "R.multi_head_attention(query, key, value, in_proj_weight, out_proj_weight, in_proj_bias, out_proj_bias, "
+        "num_heads)",
         (
-            "query:2,3,4 key:2,2,4 value:2,2,4 in_proj_weight:12,4 out_proj_weight:4,4 in_proj_bias:12 out_proj_bias:4 num_heads=2",
+            "query:2,3,4 key:2,2,4 value:2,2,4 in_proj_weight:12,4 out_proj_weight:4,4 in_proj_bias:12 out_proj_bias:4 "
+            "num_heads=2",
             "query:1,2,6 key:1,3,6 value:1,3,6 in_proj_weight:18,6 out_proj_weight:6,6 num_heads=3",
             "query:2,2,3 key:2,2,3 value:2,2,3 in_proj_weight:9,3 out_proj_weight:3,3 in_proj_bias:9 out_proj_bias:3",
             "query:1,1,2 key:1,1,2 value:1,1,2 in_proj_weight:6,2 out_proj_weight:2,2 out_proj_bias:2 num_heads=2",

@@ -37,7 +37,8 @@ def both_ways(gates: int) -> tuple[str, ...]:
         f"bias_ih:{2 * g} bias_hh:{2 * g} bias_ih_reverse:{2 * g} bias_hh_reverse:{2 * g} h_0:2,2,2",
         f"input:4,1,3 weight_ih:{g},3 weight_hh:{g},1 weight_ih_reverse:{g},3 weight_hh_reverse:{g},1",
         f"input:1,2,1 weight_ih:{g},1 weight_hh:{g},1 weight_ih_reverse:{g},1 weight_hh_reverse:{g},1 h_0:2,2,1",
-        f"input:2,1,2 weight_ih:{g},2 weight_hh:{g},1 weight_ih_reverse:{g},2 weight_hh_reverse:{g},1 bias_ih_reverse:{g}",
+        f"input:2,1,2 weight_ih:{g},2 weight_hh:{g},1 weight_ih_reverse:{g},2 weight_hh_reverse:{g},1 "
+        f"bias_ih_reverse:{g}",
         f"input:2,2,1 weight_ih:{2 * g},1 weight_hh:{2 * g},2 weight_ih_reverse:{2 * g},1 weight_hh_reverse:{2 * g},2 "
         f"bias_ih:{2 * g} bias_hh:{2 * g}",
     )
@@ -94,6 +95,7 @@ PAIR = (
     "[bias_ih, bias_hh, bias_ih_reverse, bias_hh_reverse], "
 )
 CRF = "transitions, start, end"
+ONWARD = "transitions=[[0.5,0.2,-1e999],[-1e999,0.1,0.3],[-1e999,-1e999,0.4]] start=[0.0,-1e999,-1e999]"  # never back
 
 RECURRENT = (
     *(
@@ -260,7 +262,7 @@ DYNAMIC = (
         f"R.crf_forward(emissions, {CRF})",
         (
             "emissions:4,2,3 transitions:3,3 start:3 end:3",
-            "emissions:4,2,3 transitions=[[0.5,0.2,-1e999],[-1e999,0.1,0.3],[-1e999,-1e999,0.4]] start=[0.0,-1e999,-1e999]",
+            f"emissions:4,2,3 {ONWARD}",
             "emissions:3,1,2 transitions:2,2",
             "emissions:1,2,3 transitions:3,3 end:3",
             "emissions:3,2,1 transitions:1,1 start:1",
@@ -312,7 +314,7 @@ DYNAMIC = (
         f"R.viterbi(emissions, {CRF})",
         (
             "emissions:4,2,3 transitions:3,3 start:3 end:3",
-            "emissions:4,2,3 transitions=[[0.5,0.2,-1e999],[-1e999,0.1,0.3],[-1e999,-1e999,0.4]] start=[0.0,-1e999,-1e999]",
+            f"emissions:4,2,3 {ONWARD}",
             "emissions:3,1,2 transitions:2,2",
             "emissions:1,2,3 transitions:3,3 end:3",
             "emissions:3,2,1 transitions:1,1 start:1",

@@ -1,0 +1,17 @@
+"""Backpropagation as back substitution: a program's derivative as one triangular system with operators as entries."""
+
+from .build import backslash
+from .operators import (
+    Composition, Hadamard, Identity, Kronecker, Left, Operator, Restricted, Right, Scale, Sum, Trace, Transposed, Zero,
+)  # fmt: skip
+from .pair import Pair
+from .paths import PathWeights, path_weights
+from .spaces import BlockDiagonal, Plain, Space, Symmetric, check_space
+from .system import System
+from .work import Work
+
+__all__ = [
+    "BlockDiagonal", "Composition", "Hadamard", "Identity", "Kronecker", "Left", "Operator", "Pair", "PathWeights",
+    "Plain", "Restricted", "Right", "Scale", "Space", "Sum", "Symmetric", "System", "Trace", "Transposed", "Work",
+    "Zero", "backslash", "check_space", "path_weights",
+]  # fmt: skip

@@ -1,0 +1,165 @@
+"""Recognise: one read of a statement -> the operator that it is: a multiplication from a side, a Hadamard product, ..."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..language import ir
+from ..language.build import ONE, conjunction, conjuncts, negate
+from ..language.ir import Expr
+from ..language.render import expression as show
+from ..language.sizes import Sizes
+from ..program import Program
+from ..rules.differentiate import Contribution, Factor, Over, product
+from .operators import Hadamard, Identity, Kronecker, Left, Operator, Right, Scale, Trace
+from .spaces import Plain
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Recogniser:
+    """The values and sizes at which operators are formed."""
+
+    values: Mapping[str, Array]
+    sizes: Sizes
+
+    def operator(self, statement: ir.Statement, contribution: Contribution) -> Operator | None:
+        """The operator of one read in an `=` or `+=` statement, or None if it has no simple form."""
+        rows, columns = self.whole(statement.target), self.whole(contribution.access)
+        guard = conjunction((statement.guard, *contribution.conditions))
+        if rows is None or columns is None or any(isinstance(atom, ir.Inside) for atom in conjuncts(guard)):
+            return None
+        coefficient = product((*contribution.before, *contribution.after))
+        if contribution.negative != (statement.operator == "-="):
+            coefficient = negate(coefficient)
+        part = _Part(self, statement, coefficient, guard, (*contribution.before, *contribution.after))
+        return part.operator(rows, columns)
+
+    def whole(self, access: ir.Access) -> tuple[str, ...] | None:
+        """The indices of an access that reads or writes each element of its tensor once; None if it does not."""
+        names = [ir.bare(e) for e in access.indices]
+        shape = self.sizes.shapes[access.tensor]
+        fits = all(n is not None and self.sizes.index[n] == s for n, s in zip(names, shape, strict=True))
+        return tuple(str(n) for n in names) if fits and len(set(names)) == len(names) else None
+
+    def factor(self, node: Expr, guard: Expr | None, axes: Sequence[str]) -> Array:
+        """An expression as an array over some indices, summed over the others that it names."""
+        if isinstance(node, ir.Access) and guard is None and self.whole(node) is not None:
+            names = self.whole(node)
+            if names is not None and set(names) == set(axes):
+                return np.transpose(self.values[node.tensor], [names.index(axis) for axis in axes])
+        target = ir.Access("factor.shared", tuple(ir.Index(axis) for axis in axes))
+        statement = ir.Statement(target, "+=", node, guard)
+        used = [i for i in statement.indices if i in self.sizes.index]
+        declared = tuple(ir.SizeDeclaration(ir.Size(i), ir.Number(self.sizes.index[i])) for i in used)
+        program = Program(ir.Loops((statement,), declared))
+        return np.asarray(program({name: self.values[name] for name in program.inputs}))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """dY[rows] += coefficient * dX[columns] where the guard holds, for all indices of the statement."""
+
+    recogniser: Recogniser
+    statement: ir.Statement
+    coefficient: Expr
+    guard: Expr | None
+    factors: tuple[Factor, ...]
+
+    def operator(self, rows: tuple[str, ...], columns: tuple[str, ...]) -> Operator | None:
+        if rows == columns:
+            return self.elementwise(rows)
+        if not rows:
+            return Trace(self.array(columns), f"<{self.text},.>")
+        if not columns:
+            return Trace(self.array(rows), f"<{self.text},.>").T
+        used = self.used & {*rows, *columns}
+        if len(rows) == len(columns) == 1 and self.named(rows, columns):
+            return Left(self.array((*rows, *columns)), None, f"{self.side(rows + columns)}_L")
+        if len(rows) != 2 or len(columns) != 2:
+            return None
+        (i, k), (j, last) = rows, columns
+        if k == last and i != j and k not in used:
+            return Left(self.array((i, j)), self.size(k), f"{self.side((i, j))}_L")
+        if i == j and k != last and i not in used:
+            return Right(self.array((last, k)), self.size(i), f"{self.side((last, k))}_R")
+        return self.kronecker(rows, columns) if not {i, k} & {j, last} else None
+
+    def elementwise(self, indices: tuple[str, ...]) -> Operator:
+        space = Plain(tuple(self.size(i) for i in indices))
+        if isinstance(self.coefficient, ir.Number) and self.guard is None:
+            value = float(self.coefficient.value) * self.repeated()
+            return Identity(space) if value == 1 else Scale(value, space)
+        return Hadamard(self.array(indices), f"{_enclosed(self.text)}_H" if indices else _enclosed(self.text))
+
+    def kronecker(self, rows: tuple[str, ...], columns: tuple[str, ...]) -> Operator | None:
+        """B X A' where the factors fall into two groups: those of the rows, and those of the columns."""
+        if self.guard is not None or self.repeated() != 1:
+            return None
+        groups: list[list[Factor]] = [[], []]
+        sides = ({rows[0], columns[0]}, {rows[1], columns[1]})
+        for factor in self.factors:
+            names = ir.index_names(factor.divisor if isinstance(factor, Over) else factor)
+            side = next((k for k in (0, 1) if names <= sides[k]), None)
+            if side is None:
+                return None
+            groups[side].append(factor)
+        b, a = (product(tuple(group)) for group in groups)
+        if self.coefficient != product(self.factors):  # it has a minus
+            b = negate(b)
+        if not all(side <= ir.index_names(node) for side, node in zip(sides, (b, a), strict=True)):
+            return None
+        make = self.recogniser.factor
+        label = f"{_enclosed(show(a))}(x){_enclosed(show(b))}"
+        return Kronecker(make(a, None, (rows[1], columns[1])), make(b, None, (rows[0], columns[0])), label)
+
+    @property
+    def used(self) -> frozenset[str]:
+        guard = frozenset() if self.guard is None else ir.index_names(self.guard)
+        return ir.index_names(self.coefficient) | guard
+
+    def named(self, *groups: tuple[str, ...]) -> bool:
+        return all(name in self.used for group in groups for name in group)
+
+    def size(self, index: str) -> int:
+        return self.recogniser.sizes.index[index]
+
+    def repeated(self) -> int:
+        """How often each term counts: once for every point of the indices that nothing here names."""
+        own = {*self.statement.target.indices}
+        named = self.used | {i for e in own for i in ir.index_names(e)}
+        return math.prod(self.size(i) for i in self.statement.indices if i not in named)
+
+    def array(self, axes: Sequence[str]) -> Array:
+        return self.recogniser.factor(self.coefficient, self.guard, axes)
+
+    @property
+    def text(self) -> str:
+        """What stands in a picture for the coefficient."""
+        if self.guard is None:
+            return _short(self.coefficient)
+        condition = f"[{_short(self.guard)}]"
+        return condition if self.coefficient == ONE else f"{_enclosed(_short(self.coefficient))}{condition}"
+
+    def side(self, axes: tuple[str, ...]) -> str:
+        """The name of a matrix, with a prime where it stands transposed."""
+        node = self.coefficient
+        if isinstance(node, ir.Access) and self.guard is None:
+            return node.tensor if tuple(ir.bare(e) for e in node.indices) == axes else f"{node.tensor}'"
+        return _enclosed(self.text)
+
+
+def _short(node: Expr) -> str:
+    """The expression without its indices."""
+    return show(ir.transform(node, lambda n: ir.Access(n.tensor) if isinstance(n, ir.Access) else n))
+
+
+def _enclosed(text: str) -> str:
+    return text if text.isidentifier() or text[:1] in "([" else f"({text})"

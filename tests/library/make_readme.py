@@ -1,0 +1,105 @@
+"""Writes kernels/README.md: every op with its size, its oracle and its speed. `python -m tests.library.make_readme`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import statistics
+from pathlib import Path
+
+from tensorswap import library
+
+from .rows import FAMILIES, all_rows, rows_of
+
+ROOT = Path(__file__).parent.parent.parent
+TARGET = ROOT / "kernels" / "README.md"
+SPEEDS = ROOT / "benchmarks" / "results" / "library.json"
+
+HEAD = """# The standard library
+
+Every op is a definition in a `.loop` file: load one with `ts.load("conv2d")`, call it in a text with
+`Y = conv2d(X, W, padding=1)`, list all with `ts.ops()`. Backward passes are derived, not written. Names and order of
+arguments follow `torch.nn.functional` where there is such a function; what is a `dim` there is the last axis here. An
+op named like a function of the language ends in `_layer`: `ts.load("relu")` finds it, too. Losses give the mean; `_sum`
+and `_none` are the other reductions. `models/` holds whole models.
+
+`make test` compares values and gradients with what PyTorch computed ({cases:,} cases, float64 to 1e-9 and float32), and
+second derivatives where there are any. The tables below are made by `python -m tests.library.make_readme`.
+
+- **lines**: statements and header of the definition, comments and empty lines not counted.
+- **C lines**: those of the files that it stands for in THNN, PyTorch's old C library of forward and backward passes.
+- **second**: whether second derivatives are compared as well.
+- **speed**: the time of PyTorch over ours, forward and backward pass, float32 (benchmarks/results/library.md).
+
+{ops} ops in {lines:,} lines. The 55 operators of THNN: {thnn_lines} lines here, {c_lines:,} there ({share:.1f} %).
+{mean}
+"""
+
+
+def lines_of(text: str) -> int:
+    return sum(bool(line.strip()) and not line.lstrip().startswith("#") for line in text.splitlines())
+
+
+def readme() -> str:
+    counts = {name: lines_of(text) for name, text in library.definitions().texts.items()}
+    with (Path(__file__).parent / "thnn.csv").open() as file:
+        c_lines = {row["file"]: int(row["lines"] or 0) for row in csv.DictReader(file)}
+    speeds = json.loads(SPEEDS.read_text()) if SPEEDS.exists() else {}
+    ratios = {name: row["ratio"] for name, row in speeds.items() if row.get("agree")}
+    rows = all_rows()
+    served = [row for row in rows.values() if row.thnn]
+    needed = with_callees({row.name for row in served})
+    thnn_lines = sum(counts[name] for name in needed)
+    total = sum(c_lines.values())
+    mean = ""
+    if ratios:
+        value = math.exp(statistics.fmean(map(math.log, ratios.values())))
+        mean = f"Geometric mean of the speeds of {len(ratios)} ops: {value:.2f}."
+    parts = [
+        HEAD.format(
+            cases=sum(len(row.cases) for row in rows.values()),
+            ops=len(rows),
+            lines=sum(counts.values()),
+            thnn_lines=thnn_lines,
+            c_lines=total,
+            share=100 * thnn_lines / total,
+            mean=mean,
+        ).rstrip()
+    ]
+    described = library.ops()
+    for family in FAMILIES:
+        parts += [f"\n## {family.capitalize()}\n", "| op | what it does | lines | C lines | oracle | second | speed |"]
+        parts.append("| --- | --- | ---: | ---: | --- | --- | ---: |")
+        for row in rows_of(family):
+            c = sum(c_lines[name] for name in row.thnn)
+            oracle = row.oracle.replace("|", "\\|")
+            cells = [
+                f"`{row.name}`",
+                described[row.name].replace("|", "\\|"),
+                str(counts[row.name]),
+                str(c) if row.thnn and c else "",
+                f"`{oracle}`" if len(oracle) < 100 else f"`{oracle[:90]}...`",
+                "yes" if row.smooth else "",
+                f"{ratios[row.name]:.2f}" if row.name in ratios else "",
+            ]
+            parts.append("| " + " | ".join(cells) + " |")
+    return "\n".join(parts) + "\n"
+
+
+def with_callees(names: set[str]) -> set[str]:
+    """The definitions, and all that they call."""
+    from tensorswap.language import ir
+    from tensorswap.language.names import flat_items
+
+    found, left = set(names), list(names)
+    while left:
+        for item in flat_items(library.definitions()[left.pop()].body):
+            if isinstance(item, ir.CallStatement) and item.function not in found:
+                found.add(item.function)
+                left.append(item.function)
+    return found
+
+
+if __name__ == "__main__":
+    TARGET.write_text(readme(), encoding="utf-8")
