@@ -27,6 +27,9 @@ test-long: $(VENV)/.ready
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/derivation.py
 	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python -m benchmarks.library.bench
+	$(BIN)/python benchmarks/training/bench.py
+	$(BIN)/python benchmarks/eager.py
 
 # Needs PyTorch, which nothing else here does: it stores PyTorch's answers in small files for the tests.
 oracles: $(VENV)/.bench

@@ -151,7 +151,13 @@ def scalars_of_autograd() -> Step:
     from autograd import grad
 
     parameters = first_parameters()
-    gradient = grad(lambda values: hinge_loss(values, lambda v: anp.maximum(v, 0.0)))
+    places = range(len(parameters))
+
+    def loss(values: list[Any]) -> Any:
+        each = [values[k] for k in places]  # taken once: every take of a list's element has a gradient of its own
+        return hinge_loss(each, lambda v: anp.maximum(v, 0.0))
+
+    gradient = grad(loss)
 
     def step() -> list[float]:
         parameters[:] = [p - RATE * g for p, g in zip(parameters, gradient(parameters), strict=True)]

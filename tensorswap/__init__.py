@@ -1,6 +1,7 @@
 """tensorswap: index-loop statements, and their derivatives as programs of the same language."""
 
-from .einsum import einsum
+from .eager import Function, Tensor, apply, define, register, tensor
+from .eager.products import einsum
 from .errors import SwapError
 from .gradcheck import gradcheck
 from .library import ops
@@ -8,5 +9,21 @@ from .program import Program, load, program
 from .training.fit import fit
 from .training.step import step
 
-__all__ = ["Program", "SwapError", "einsum", "fit", "gradcheck", "load", "ops", "program", "step"]
+__all__ = [
+    "Function",
+    "Program",
+    "SwapError",
+    "Tensor",
+    "apply",
+    "define",
+    "einsum",
+    "fit",
+    "gradcheck",
+    "load",
+    "ops",
+    "program",
+    "register",
+    "step",
+    "tensor",
+]
 __version__ = "0.1.0"

@@ -116,7 +116,7 @@ def _words(names: str, word: str) -> dict[str, str]:
 
 
 def _cnn(s: Settings, d: Data) -> dict[str, int]:
-    windows = dict.fromkeys(("u", "v", "p", "q"), s["window"])
+    windows = dict.fromkeys(("u", "v", "p", "q"), 3)
     y, x = d["image"].shape[-2:]
     return {**windows, "f": s["width"], "g": 2 * s["width"], "m": y // 4, "n": x // 4, "c": d.count("label")}
 
@@ -155,7 +155,7 @@ MODELS = {
         Model(
             "cnn",
             {**_words("W1 W2", "he"), "W": "xavier", **_words("b1 b2 bias", "zeros")},
-            {"width": 16, "window": 3},
+            {"width": 16},
             _cnn,
             metrics=("accuracy",),
         ),

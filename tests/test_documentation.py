@@ -23,7 +23,7 @@ from tensorswap.language.functions import FLAT, FUNCTIONS, KEYWORDS
 from tensorswap.rules.scalar import BRANCHES, ONE_ARGUMENT, TWO_ARGUMENTS
 
 ROOT = Path(__file__).parent.parent
-PAGES = (ROOT / "README.md", ROOT / "docs" / "language.md")
+PAGES = (ROOT / "README.md", ROOT / "docs" / "language.md", ROOT / "docs" / "training.md")
 LANGUAGE = PAGES[1].read_text(encoding="utf-8")
 
 

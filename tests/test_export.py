@@ -163,7 +163,7 @@ COMPILED = (
     "histogram", "positions", "dropout", "permutation", "product_with_zeros", "remainder",
 )  # fmt: skip
 OWN: dict[str, tuple[Program, list[str] | None, Arrays]] = {
-    "softmax": (ts.load("softmax"), ["X"], {"X": np.linspace(-2, 3, 24).reshape(2, 3, 4)}),
+    "softmax": (ts.load("softmax"), ["input"], {"input": np.linspace(-2, 3, 24).reshape(2, 3, 4)}),
     "update": (
         ts.program("for step:\n    W[i] = W[size(i)-1-i] - rate * g[i]"),
         None,

@@ -25,7 +25,6 @@ sys.path.insert(0, str(FOLDER))  # this is a script, and finds what is beside it
 
 from harness import machine, settings  # noqa: E402 (found on the path above)
 from harness.process import Refused, Worker  # noqa: E402
-
 from training import BY_NAME  # noqa: E402
 from training.problem import Problem, problem  # noqa: E402
 from training.process import OURS, PEERS, REFERENCE, TrainingWorker  # noqa: E402

@@ -73,13 +73,16 @@ def numpy_gradient(p: Arrays, batch: Arrays) -> tuple[Any, Arrays]:
 
 
 def jax_loss(jax: Any, p: Arrays, batch: Arrays) -> Any:
-    lax = jax.lax
-    x = batch["image"]
+    """With the channels last, and the largest of neighbours by a reshape: the fastest way on a CPU."""
+    x = batch["image"].transpose(0, 2, 3, 1)
     for W, bias in ((p["W1"], p["b1"]), (p["W2"], p["b2"])):
-        x = lax.conv_general_dilated(x, W, (1, 1), "SAME") + bias[:, None, None]
-        x = lax.reduce_window(jax.nn.relu(x), -jax.numpy.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
-    logs = jax.nn.log_softmax(x.reshape(len(x), -1) @ p["W"].reshape(len(p["W"]), -1).T + p["bias"])
-    return -jax.numpy.take_along_axis(logs, batch["label"][:, None], axis=1).mean()
+        axes = ("NHWC", "HWIO", "NHWC")
+        x = jax.lax.conv_general_dilated(x, W.transpose(2, 3, 1, 0), (1, 1), "SAME", dimension_numbers=axes) + bias
+        b, y, w, c = x.shape
+        fours = x[:, : y // 2 * 2, : w // 2 * 2].reshape(b, y // 2, 2, w // 2, 2, c)
+        x = jax.nn.relu(fours).max(axis=(2, 4))
+    scores = x.reshape(len(x), -1) @ p["W"].transpose(2, 3, 1, 0).reshape(-1, len(p["W"])) + p["bias"]
+    return -jax.numpy.take_along_axis(jax.nn.log_softmax(scores), batch["label"][:, None], axis=1).mean()
 
 
 def torch_loss(torch: Any, p: Arrays, batch: Arrays) -> Any:
@@ -94,8 +97,8 @@ def torch_loss(torch: Any, p: Arrays, batch: Arrays) -> Any:
 TWIN = Twin(
     name="cnn",
     title="CNN of 8 x 8 images, 16 and 32 channels, batch 64",
-    case=Case({"width": 16, "window": 3}, {"examples": 2048, "pixels": 8, "channels": 1, "classes": 10}, batch=64),
-    small=Case({"width": 3, "window": 3}, {"examples": 40, "pixels": 8, "channels": 2, "classes": 4}, batch=8),
+    case=Case({"width": 16}, {"examples": 2048, "pixels": 8, "channels": 1, "classes": 10}, batch=64),
+    small=Case({"width": 3}, {"examples": 40, "pixels": 8, "channels": 2, "classes": 4}, batch=8),
     examples=("image", "label"),
     make_data=data.images,
     numpy_gradient=numpy_gradient,

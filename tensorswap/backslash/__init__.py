@@ -2,8 +2,20 @@
 
 from .build import backslash
 from .operators import (
-    Composition, Hadamard, Identity, Kronecker, Left, Operator, Restricted, Right, Scale, Sum, Trace, Transposed, Zero,
-)  # fmt: skip
+    Composition,
+    Hadamard,
+    Identity,
+    Kronecker,
+    Left,
+    Operator,
+    Restricted,
+    Right,
+    Scale,
+    Sum,
+    Trace,
+    Transposed,
+    Zero,
+)
 from .pair import Pair
 from .paths import PathWeights, path_weights
 from .spaces import BlockDiagonal, Plain, Space, Symmetric, check_space

@@ -40,6 +40,11 @@ class Operator(ABC):
     def cost(self) -> int: ...
 
     @property
+    def matrix_cost(self) -> int:
+        """Operations that its matrix takes: an application to every direction of the smaller side."""
+        return min(self.shape) * self.cost
+
+    @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the matrix."""
         return self.range.dimension, self.domain.dimension
@@ -53,7 +58,7 @@ class Operator(ABC):
         rows, columns = self.shape
         if rows * columns > MATRIX_ENTRIES:
             raise LimitError(
-                f"{self.label} would be a matrix of {rows:,}x{columns:,}; at most {MATRIX_ENTRIES:,} entries are formed",
+                f"{self.label} would be a matrix of {rows:,}x{columns:,}; at most {MATRIX_ENTRIES:,} entries are made",
                 hint="use apply and adjoint",
             )
         result = np.zeros((rows, columns))
@@ -124,6 +129,10 @@ class Scale(Operator):
     def cost(self) -> int:
         return self.domain.dimension
 
+    @property
+    def matrix_cost(self) -> int:
+        return 0  # a diagonal
+
 
 def _matrix(what: str, value: Any) -> Array:
     array = np.asarray(value)
@@ -149,7 +158,12 @@ class Left(Operator):
 
     @property
     def cost(self) -> int:
-        return 2 * self.factor.size * (self.domain.dimension // max(1, self.factor.shape[1]))
+        columns = self.domain.dimension // max(1, int(self.factor.shape[1]))
+        return 2 * self.factor.size * columns
+
+    @property
+    def matrix_cost(self) -> int:
+        return 0  # copies of the factor
 
 
 class Right(Operator):
@@ -170,6 +184,10 @@ class Right(Operator):
     def cost(self) -> int:
         return 2 * self.factor.size * self.domain.shape[0]
 
+    @property
+    def matrix_cost(self) -> int:
+        return 0  # copies of the factor
+
 
 class Hadamard(Operator):
     """X -> M * X, element by element; M is of any shape."""
@@ -182,11 +200,16 @@ class Hadamard(Operator):
     def apply(self, x: Any) -> Array:
         return np.asarray(self.factor * x)
 
-    adjoint = apply
+    def adjoint(self, y: Any) -> Array:
+        return self.apply(y)
 
     @property
     def cost(self) -> int:
         return self.factor.size
+
+    @property
+    def matrix_cost(self) -> int:
+        return 0  # a diagonal
 
 
 class Kronecker(Operator):
@@ -236,6 +259,10 @@ class Trace(Operator):
     def cost(self) -> int:
         return 2 * self.factor.size
 
+    @property
+    def matrix_cost(self) -> int:
+        return 0  # a row
+
 
 class Transposed(Operator):
     def __init__(self, inner: Operator) -> None:
@@ -252,6 +279,10 @@ class Transposed(Operator):
     @property
     def cost(self) -> int:
         return self.inner.cost
+
+    @property
+    def matrix_cost(self) -> int:
+        return self.inner.matrix_cost
 
     @property
     def T(self) -> Operator:  # noqa: N802  # as numpy spells it

@@ -47,7 +47,7 @@ class Pair(Operator):
         return np.asarray(self.backward({**self.values, self._grad: np.asarray(y)}))
 
     @cached_property
-    def cost(self) -> int:  # type: ignore[override]  # counted once
+    def cost(self) -> int:
         """Operations of the tangent's statements at all of their points, those without the direction aside."""
         loops = self.tangent.loops
         moving = depends_smoothly(loops, [self._dot])

@@ -1,9 +1,9 @@
-"""Recognise: one read of a statement -> the operator that it is: a multiplication from a side, a Hadamard product, ..."""
+"""Recognise: one read of a statement -> the operator that it is: a multiplication, a Hadamard product, a trace."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ from .spaces import Plain
 
 Array = NDArray[Any]
 
+INTERPRETED = 2**22  # points of an expression that is not worth compiling
+
 
 @dataclass(frozen=True)
 class Recogniser:
@@ -36,11 +38,22 @@ class Recogniser:
         guard = conjunction((statement.guard, *contribution.conditions))
         if rows is None or columns is None or any(isinstance(atom, ir.Inside) for atom in conjuncts(guard)):
             return None
-        coefficient = product((*contribution.before, *contribution.after))
+        factors = tuple(self.held(statement, f) for f in (*contribution.before, *contribution.after))
+        coefficient = product(factors)
         if contribution.negative != (statement.operator == "-="):
             coefficient = negate(coefficient)
-        part = _Part(self, statement, coefficient, guard, (*contribution.before, *contribution.after))
-        return part.operator(rows, columns)
+        return _Part(self, statement, coefficient, guard, factors, rows, columns).operator()
+
+    @staticmethod
+    def held(statement: ir.Statement, factor: Factor) -> Factor:
+        """The factor with the statement's own value read from its target: 1 - tanh(Z) ** 2 is 1 - Y ** 2."""
+        if statement.operator != "=":
+            return factor
+
+        def change(node: Expr) -> Expr:
+            return ir.Access(statement.target.tensor, statement.target.indices) if node == statement.value else node
+
+        return Over(ir.transform(factor.divisor, change)) if isinstance(factor, Over) else ir.transform(factor, change)
 
     def whole(self, access: ir.Access) -> tuple[str, ...] | None:
         """The indices of an access that reads or writes each element of its tensor once; None if it does not."""
@@ -55,12 +68,14 @@ class Recogniser:
             names = self.whole(node)
             if names is not None and set(names) == set(axes):
                 return np.transpose(self.values[node.tensor], [names.index(axis) for axis in axes])
-        target = ir.Access("factor.shared", tuple(ir.Index(axis) for axis in axes))
+        target = ir.Access("factor.grad", tuple(ir.Index(axis) for axis in axes))
         statement = ir.Statement(target, "+=", node, guard)
         used = [i for i in statement.indices if i in self.sizes.index]
         declared = tuple(ir.SizeDeclaration(ir.Size(i), ir.Number(self.sizes.index[i])) for i in used)
         program = Program(ir.Loops((statement,), declared))
-        return np.asarray(program({name: self.values[name] for name in program.inputs}))
+        points = math.prod(self.sizes.index[i] for i in used)
+        run = program.run_reference if points <= INTERPRETED else program
+        return np.asarray(run({name: self.values[name] for name in program.inputs}))
 
 
 @dataclass(frozen=True)
@@ -73,24 +88,35 @@ class _Part:
     guard: Expr | None
     factors: tuple[Factor, ...]
 
-    def operator(self, rows: tuple[str, ...], columns: tuple[str, ...]) -> Operator | None:
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    def operator(self) -> Operator | None:
+        rows, columns = self.rows, self.columns
         if rows == columns:
             return self.elementwise(rows)
         if not rows:
             return Trace(self.array(columns), f"<{self.text},.>")
         if not columns:
             return Trace(self.array(rows), f"<{self.text},.>").T
-        used = self.used & {*rows, *columns}
-        if len(rows) == len(columns) == 1 and self.named(rows, columns):
-            return Left(self.array((*rows, *columns)), None, f"{self.side(rows + columns)}_L")
+        if len(rows) == len(columns) == 1:
+            return self.multiplication(Left, (*rows, *columns), None, "L")
         if len(rows) != 2 or len(columns) != 2:
             return None
         (i, k), (j, last) = rows, columns
-        if k == last and i != j and k not in used:
-            return Left(self.array((i, j)), self.size(k), f"{self.side((i, j))}_L")
-        if i == j and k != last and i not in used:
-            return Right(self.array((last, k)), self.size(i), f"{self.side((last, k))}_R")
-        return self.kronecker(rows, columns) if not {i, k} & {j, last} else None
+        if k == last and i != j and k not in self.used:
+            return self.multiplication(Left, (i, j), self.size(k), "L")
+        if i == j and k != last and i not in self.used:
+            return self.multiplication(Right, (last, k), self.size(i), "R")
+        return None if {i, k} & {j, last} else self.kronecker(rows, columns)
+
+    def multiplication(
+        self, kind: Callable[[Array, Any, str], Operator], axes: tuple[str, str], other: int | None, letter: str
+    ) -> Operator | None:
+        """A product with a matrix that names both of its axes; one that repeats itself is no matrix worth forming."""
+        if not self.used.issuperset(axes):
+            return None
+        return kind(self.array(axes), other, f"{self.side(axes)}_{letter}")
 
     def elementwise(self, indices: tuple[str, ...]) -> Operator:
         space = Plain(tuple(self.size(i) for i in indices))
@@ -125,20 +151,17 @@ class _Part:
         guard = frozenset() if self.guard is None else ir.index_names(self.guard)
         return ir.index_names(self.coefficient) | guard
 
-    def named(self, *groups: tuple[str, ...]) -> bool:
-        return all(name in self.used for group in groups for name in group)
-
     def size(self, index: str) -> int:
         return self.recogniser.sizes.index[index]
 
     def repeated(self) -> int:
         """How often each term counts: once for every point of the indices that nothing here names."""
-        own = {*self.statement.target.indices}
-        named = self.used | {i for e in own for i in ir.index_names(e)}
+        named = {*self.used, *self.rows, *self.columns}
         return math.prod(self.size(i) for i in self.statement.indices if i not in named)
 
     def array(self, axes: Sequence[str]) -> Array:
-        return self.recogniser.factor(self.coefficient, self.guard, axes)
+        made, times = self.recogniser.factor(self.coefficient, self.guard, axes), self.repeated()
+        return made if times == 1 else made * times
 
     @property
     def text(self) -> str:

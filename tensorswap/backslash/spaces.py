@@ -66,13 +66,14 @@ class Space(ABC):
             raise ArgumentError(f"{name} is no element of {self}: {error}", hint=f"pass one of {self}") from error
         if not fits:
             raise ShapeError(f"{name} has the shape {array.shape}, not {self.shape}", hint=f"pass one of {self}")
-        element = self.project(array)
-        distance = float(np.max(np.abs(self.embed(element) - array), initial=0.0))
-        if distance > ROUNDING * max(1.0, float(np.max(np.abs(array), initial=0.0))):
-            raise ArgumentError(
-                f"{name} lies outside of {self}, by {distance:.3g}", hint="pass space.project(array) to come nearest"
-            )
-        return element
+        if not self.holds(array):
+            raise ArgumentError(f"{name} lies outside of {self}", hint="space.project(array) is the nearest element")
+        return self.project(array)
+
+    def holds(self, array: Array) -> bool:
+        """Whether a plain array is an element, up to rounding."""
+        distance = np.max(np.abs(self.embed(self.project(array)) - array), initial=0.0)
+        return bool(distance <= ROUNDING * max(1.0, float(np.max(np.abs(array), initial=0.0))))
 
 
 @dataclass(frozen=True)

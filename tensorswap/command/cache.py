@@ -16,6 +16,9 @@ def run(chosen: argparse.Namespace) -> None:
     from ..run.cache import folder  # it asks Numba for the CPU
 
     place = folder()
+    if place is None:
+        print("no folder can be written to: kernels are not kept")
+        return
     files = [path for path in place.rglob("*") if path.is_file()] if place.is_dir() else []
     size = sum(path.stat().st_size for path in files)
     print(f"{place}: {len(files)} files, {size / 1e6:.1f} MB")

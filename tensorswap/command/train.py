@@ -100,9 +100,9 @@ def _digits_for(model: str) -> tuple[dict[str, Array], dict[str, Array]]:
     parts = datasets.digits()
     if model == "cnn":
         return parts
-    flat = tuple({"x": part["image"].reshape(len(part["label"]), -1), "label": part["label"]} for part in parts)
+    flat = [{"x": part["image"].reshape(len(part["label"]), -1), "label": part["label"]} for part in parts]
     if model in ("mlp", "logistic_regression"):
-        return flat
+        return flat[0], flat[1]
     if model in ("autoencoder", "gaussian_mixture"):
         return {"x": flat[0]["x"]}, {"x": flat[1]["x"]}
     raise ArgumentError(f"{model} has no data of its own", hint="--data FILE.npz with its arrays")

@@ -259,6 +259,10 @@ class KernelWriter:
         order = self.loop_order(statement)
         reduced = [i for i in order if i in ir.candidates(statement)]
         if statement.operator in ("argmax=", "argmin="):
+            inside = bool(reduced) and self.sums_inside(statement, order, reduced)
+            if inside and reduced == ir.candidates(statement):
+                self.winner(statement, order, reduced, indent)
+                return
             self.loops_around(statement, order, indent, [], lambda inner, _: self.argument(statement, inner))
             return
         terms = self.unrolled(statement, order, reduced)
@@ -604,18 +608,51 @@ class KernelWriter:
                 return f"{old} * {new}"
         return f"{'maximum' if operator == 'max=' else 'minimum'}({old}, {new})"
 
-    def argument(self, statement: ir.Statement, inner: str) -> None:
-        """The first position of the best value so far, which a tensor beside the target holds."""
-        target = statement.target
-        at = self.write.offset(target)
-        name = BEST + target.tensor
-        self.layout.sizes.shapes[name] = self.layout.sizes.shapes[target.tensor]
-        best, held = self.layout.tensor(name), self.layout.tensor(target.tensor)
+    def winner(self, statement: ir.Statement, order: list[str], reduced: list[str], indent: str) -> None:
+        """The first position of the best value, where candidates are met in their order: best and position are local
+        variables until all are seen."""
+        target, atoms = statement.target, list(conjuncts(statement.guard))
+        best, held, position, dtype = self.contest(statement)
+        after = indent
+        for place, index in enumerate(order):
+            low, high, used = self.range(index, atoms, order[:place])
+            atoms = [atom for atom in atoms if atom not in used]
+            if place == len(order) - len(reduced):
+                self.lines += [f"{indent}at = {self.write.offset(target)}"]
+                self.lines += [f"{indent}best, first = {best}[at], {held}[at]"]
+                after = indent
+            self.lines.append(f"{indent}for {self.layout.index(index)} in range({low}, {high}):")
+            indent += "    "
+        conditions = self.conditions(statement, atoms)
+        if conditions:
+            self.lines.append(f"{indent}if {conditions}:")
+            indent += "    "
+        sign = ">" if statement.operator == "argmax=" else "<"
+        better = f"either(first < 0, new {sign} best)"
+        if dtype.kind == "f":  # a NaN beats all numbers
+            better = f"either({better}, both(new != new, best == best))"
+        self.lines += [
+            f"{indent}new = {self.write.value(statement.value, dtype)}",
+            f"{indent}better = {better}",
+            f"{indent}best, first = chosen(better, new, best), chosen(better, {position}, first)",
+            f"{after}{best}[at], {held}[at] = best, first",
+        ]
+
+    def contest(self, statement: ir.Statement) -> tuple[str, str, str, np.dtype[Any]]:
+        """The names of the tensors of best values and of their positions, a candidate's position, and its type."""
+        name = BEST + statement.target.tensor
+        self.layout.sizes.shapes[name] = self.layout.sizes.shapes[statement.target.tensor]
+        best, held = self.layout.tensor(name), self.layout.tensor(statement.target.tensor)
         position: str = "0"
         for index in ir.candidates(statement):
             position = f"({position} * {self.layout.size(index)} + {self.layout.index(index)})"
         position = f"{position} + {self.offsets[id(statement)]}"
-        dtype = self.write.best(self.loops, target.tensor)
+        return best, held, position, self.write.best(self.loops, statement.target.tensor)
+
+    def argument(self, statement: ir.Statement, inner: str) -> None:
+        """The first position of the best value so far, which a tensor beside the target holds."""
+        at = self.write.offset(statement.target)
+        best, held, position, dtype = self.contest(statement)
         lines = [
             f"at = {at}",
             f"new = {self.write.value(statement.value, dtype)}",

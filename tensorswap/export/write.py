@@ -15,6 +15,7 @@ from ..language.render import access as show_access
 from ..language.render import program as show
 from ..rules.activity import default_wrt
 from ..rules.adjoint import derive
+from ..rules.expand import expand
 from . import prelude
 from .driver import Direction, parameters
 from .names import Names, quoted, shown
@@ -67,7 +68,7 @@ def _adjoint(loops: ir.Loops, wrt: Sequence[str] | None) -> tuple[ir.Loops | Non
 
 def source(loops: ir.Loops, adjoint: ir.Loops | None, why: str = "") -> str:
     """The text of the file."""
-    programs = [loops] if adjoint is None else [loops, adjoint]
+    programs = [expand(p) for p in (loops, adjoint) if p is not None]
     names = Names(programs)
     directions = [Direction(name, p, names) for name, p in zip(("forward", "adjoint"), programs, strict=False)]
     kernels, called = _kernels(directions)

@@ -48,8 +48,8 @@ def interval(node: Expr, sizes: Mapping[str, Expr], gathered: Mapping[str, Bound
                 return _corners([floor_divide(x, b[0]) for x in a])
             return None
         case ir.Call(function="min" | "max" as name, arguments=arguments):
-            low, high = _ends(name, [_sides(a, sizes, gathered) for a in arguments])
-            return None if low is None or high is None else (low, high)
+            least, most = _ends(name, [_sides(a, sizes, gathered) for a in arguments])
+            return None if least is None or most is None else (least, most)
         case ir.Call(function="abs", arguments=(argument,)):
             part = interval(argument, sizes, gathered)
             if part is None:
@@ -74,7 +74,8 @@ def _ends(name: str, parts: list[Sides]) -> Sides:
     found: list[Expr | None] = []
     for side in (0, 1):
         known = [end for part in parts if (end := part[side]) is not None]
-        enough = len(known) == len(parts) or (known and (name == "max") == (side == 0))  # one part bounds it on one side
+        bounding = (name == "max") == (side == 0)  # one part is enough on this side
+        enough = len(known) == len(parts) or (known and bounding)
         found.append(reduce(pick, known) if enough else None)
     return found[0], found[1]
 

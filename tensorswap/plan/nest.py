@@ -206,7 +206,8 @@ class Nester:
             apart = ", ".join(sorted(chosen.private))
             own = any(name not in chosen.private for name in chosen.axes)
             why = f"{why + '; ' if own else ''}each thread adds up {apart} apart, and the copies are added in order"
-        grain = GRAIN if self.sizes.index[index] >= GRAIN else 1
+        tiled = chosen.in_line or any(self.needs_rows(s, index) for s in statements)
+        grain = GRAIN if tiled and self.sizes.index[index] >= GRAIN else 1
         found = Nest(index, items, why, 0, grain, tuple(sorted(chosen.private)) if parallel else (), local, axes)
         if not local:
             return found
@@ -218,11 +219,24 @@ class Nester:
             if any(nest.index is not None and nest.local for nest in inner):
                 return replace(found, strip=1, grain=1, items=tuple(_unwrapped(inner)))
         strip = max(min(STRIP, CACHE // 2 // max(unit, 1)), 1)
-        if strip < GRAIN <= size and (unit * GRAIN <= 2 * CACHE or any(_has_rows(s, index) for s in statements)):
-            strip = GRAIN
-        if strip < GRAIN:
+        if strip < grain and (unit * grain <= 2 * CACHE or any(self.needs_rows(s, index) for s in statements)):
+            strip = grain
+        if strip < grain:
             grain = 1
         return replace(found, strip=strip // grain * grain, grain=grain)
+
+    def needs_rows(self, statement: ir.Statement, index: str) -> bool:
+        """Whether only this index can count the rows of a contraction: several at a time are worth more than the
+        cache."""
+        over, under = product_of(statement.value)
+        factors = [f for f in (*over, *under) if ir.index_names(f)]
+        summed = [i for i in ir.candidates(statement) if all(i in ir.index_names(f) for f in factors)]
+        holding = [f for f in factors if index in ir.index_names(f)]
+        if statement.operator not in ir.SUM or len(factors) != 2 or not summed or len(holding) != 1:
+            return False
+        other = next(f for f in factors if f is not holding[0])
+        free = ir.index_names(holding[0]) & ir.index_names(statement.target) - ir.index_names(other)
+        return not any(self.sizes.index[i] >= GRAIN for i in free if i != index)
 
     def bytes_at_one(self, name: str, cut: set[int]) -> int:
         shape = self.sizes.shapes[name]
@@ -290,15 +304,6 @@ def _touched(item: ir.Item) -> _Touched:
     statements = statements_of(item)
     reads = frozenset(a.tensor for s in statements for a in s.reads)
     return _Touched(item, statements, reads, frozenset(s.target.tensor for s in statements))
-
-
-def _has_rows(statement: ir.Statement, index: str) -> bool:
-    """Whether an index counts the rows of a contraction: several at a time are worth more than the cache."""
-    over, under = product_of(statement.value)
-    factors = [f for f in (*over, *under) if ir.index_names(f)]
-    summed = [i for i in ir.candidates(statement) if all(i in ir.index_names(f) for f in factors)]
-    holding = [f for f in factors if index in ir.index_names(f)]
-    return statement.operator in ir.SUM and len(factors) == 2 and bool(summed) and len(holding) == 1
 
 
 def _is_copy(item: _Touched) -> bool:

@@ -33,8 +33,8 @@ def without(loops: ir.Loops, missing: Set[str]) -> ir.Loops:
 
 
 def _filled_in(statement: ir.Statement, values: Mapping[str, int | float]) -> ir.Statement:
-    """The statement with numbers in the place of tensors. It runs over the same points: an index that only such a tensor
-    had stays as a term that is always 0."""
+    """The statement with numbers in the place of tensors. It runs over the same points: an index that only such a
+    tensor had stays as a term that is always 0."""
     if not ir.tensors_read(statement) & values.keys():
         return statement
     new = _changed(statement, lambda access: ir.Number(values[access.tensor]), values)

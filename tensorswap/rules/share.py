@@ -14,7 +14,6 @@ from ..language import ir
 from ..language.ir import Expr
 from .names import helper
 
-
 CHEAP = frozenset({"abs", "sign", "min", "max", "relu", "floor", "ceil", "round"})  # quicker done again than read
 
 

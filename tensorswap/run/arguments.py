@@ -18,6 +18,7 @@ from ..language.sizes import SizeRules, Sizes, infer, resolve
 from ..language.types import Kind
 from ..rules.activity import integer_uses
 from ..rules.batch import expand_batch
+from ..rules.expand import expand
 
 BYTES = 2**46  # a result beyond this is a mistake, and is refused before anything is allocated
 
@@ -37,6 +38,7 @@ class Bound:
 
 def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
     """Sorts a call's arguments into arrays, static integers and sizes, and checks all of them."""
+    loops = expand(loops)
     standing = defaults(loops)
     unknown = [n for n in arguments if n not in {*loops.inputs, *loops.static_names, *loops.indices, *loops.known}]
     missing = [n for n in loops.inputs if n not in arguments and n not in standing]

@@ -9,6 +9,7 @@ from ..language import ir
 from ..language.sizes import Sizes, infer, resolve
 from ..plan.products import has_long_product, order_products
 from ..plan.work import Work
+from ..rules.expand import expand
 from .arguments import Bound
 
 
@@ -18,7 +19,7 @@ def derived_in_steps(origin: ir.Loops, derivation: Callable[[ir.Loops], ir.Loops
         return bound
     work = Work(origin, Sizes(dict(bound.sizes.index), dict(bound.sizes.shapes), bound.sizes.statics))
     order_products(work)
-    loops = derivation(work.loops)
+    loops = expand(derivation(work.loops))
     if not set(loops.inputs) <= set(bound.arrays) or set(loops.outputs) != set(bound.loops.outputs):
         return bound
     if loops.header is None:

@@ -1,0 +1,180 @@
+"""System: dx = L dx + D dp with operators as entries, solved from the top (tangent) and from the bottom (adjoint)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArgumentError, LimitError
+from ..language.hints import closest
+from .operators import MATRIX_ENTRIES, Operator, Zero, add, compose
+from .picture import svg_picture, text_picture
+from .spaces import Space
+from .work import Work, count_work
+
+Array = NDArray[Any]
+Entries = dict[tuple[str, str], Operator]
+
+
+class System:
+    """The block lower-triangular system of a computation.
+
+    `nodes` are the intermediate values in the order of their computation and `parameters` what they depend on, each
+    with its space. `L[y, z]` says how the node y moves with the node z before it, `D[y, p]` how it moves with the
+    parameter p; entries that are left out are zero.
+    """
+
+    def __init__(
+        self,
+        nodes: Mapping[str, Space],
+        parameters: Mapping[str, Space],
+        L: Mapping[tuple[str, str], Operator],
+        D: Mapping[tuple[str, str], Operator],
+    ) -> None:
+        self.nodes, self.parameters = dict(nodes), dict(parameters)
+        self.L: Entries = dict(L)
+        self.D: Entries = dict(D)
+        order = {name: k for k, name in enumerate(self.nodes)}
+        for (row, column), entry in (*self.L.items(), *self.D.items()):
+            before = self.nodes if (row, column) in self.L else self.parameters
+            if row not in order or column not in before:
+                raise ArgumentError(f"the entry ({row}, {column}) is of no node and parameter of the system")
+            if (row, column) in self.L and order[column] >= order[row]:
+                raise ArgumentError(
+                    f"L[{row}, {column}] is not below the diagonal", hint="a node depends on the nodes before it"
+                )
+            if entry.range != self.nodes[row] or entry.domain != before[column]:
+                raise ArgumentError(
+                    f"the entry ({row}, {column}) maps {entry.domain} to {entry.range}, but they are "
+                    f"{before[column]} and {self.nodes[row]}"
+                )
+
+    def entry(self, row: str, column: str) -> Operator:
+        """L[row, column] or D[row, column], zero where there is none."""
+        if column in self.nodes:
+            return self.L.get((row, column)) or Zero(self.nodes[column], self.nodes[row])
+        return self.D.get((row, column)) or Zero(self.parameters[column], self.nodes[row])
+
+    # -- solving
+
+    def tangent(self, dp: Mapping[str, Any]) -> dict[str, Any]:
+        """Forward substitution: how every node moves when parameters do. What is not given stays."""
+        given = self._checked(dp, self.parameters, "parameter")
+        found: dict[str, Any] = {}
+        for row, space in self.nodes.items():
+            terms = [e.apply(given[p]) for (y, p), e in self.D.items() if y == row and p in given]
+            terms += [e.apply(found[z]) for (y, z), e in self.L.items() if y == row and z in found]
+            if terms:
+                found[row] = _total(space, terms)
+        return {name: found[name] if name in found else _zero(space) for name, space in self.nodes.items()}
+
+    def adjoint(self, dx: Mapping[str, Any]) -> dict[str, Any]:
+        """Back substitution: the gradient by every parameter, for given adjoints of nodes."""
+        weights = self.multipliers(dx)
+        result = {}
+        for column, space in self.parameters.items():
+            terms = [e.adjoint(weights[y]) for (y, p), e in self.D.items() if p == column and y in weights]
+            result[column] = _total(space, terms) if terms else _zero(space)
+        return result
+
+    def multipliers(self, dx: Mapping[str, Any]) -> dict[str, Any]:
+        """The solution of (I - L)' v = dx: the adjoint of every node that a given one depends on."""
+        given = self._checked(dx, self.nodes, "node")
+        found: dict[str, Any] = {}
+        for column, space in reversed(self.nodes.items()):
+            terms = [given[column]] if column in given else []
+            terms += [e.adjoint(found[y]) for (y, z), e in self.L.items() if z == column and y in found]
+            if terms:
+                found[column] = _total(space, terms)
+        return found
+
+    def _checked(self, given: Mapping[str, Any], spaces: Mapping[str, Space], what: str) -> dict[str, Any]:
+        unknown = next((name for name in given if name not in spaces), None)
+        if unknown is not None or not given:
+            named = "nothing" if unknown is None else str(unknown)
+            raise ArgumentError(
+                f"{named} is no {what} of the system",
+                hint=closest(named, list(spaces)) or f"the {what}s are {', '.join(spaces)}",
+            )
+        return {name: spaces[name].checked(name, value) for name, value in given.items()}
+
+    # -- smaller systems
+
+    def eliminate(self, names: Sequence[str]) -> System:
+        """The system without some nodes: what they passed on becomes a composition of operators."""
+        for name in names:
+            if name not in self.nodes:
+                raise ArgumentError(f"{name} is no node of the system", hint=f"the nodes are {', '.join(self.nodes)}")
+        L, D = dict(self.L), dict(self.D)
+        for name in [node for node in self.nodes if node in names]:
+            above = [(y, L.pop((y, z))) for y, z in list(L) if z == name]
+            for entries in (L, D):
+                below = [(column, entries.pop((y, column))) for y, column in list(entries) if y == name]
+                for y, left in above:
+                    for column, right in below:
+                        made = compose(left, right)
+                        entries[y, column] = add(entries[y, column], made) if (y, column) in entries else made
+        return System({n: s for n, s in self.nodes.items() if n not in names}, self.parameters, L, D)
+
+    def keep(self, names: Sequence[str]) -> System:
+        """The system of these nodes alone."""
+        for name in names:
+            if name not in self.nodes:
+                raise ArgumentError(f"{name} is no node of the system", hint=f"the nodes are {', '.join(self.nodes)}")
+        return self.eliminate([name for name in self.nodes if name not in names])
+
+    # -- as matrices, pictures and counts
+
+    def matrices(self) -> tuple[Array, Array]:
+        """L and D as plain matrices, for small systems; each block has its columns stacked."""
+        rows = sum(space.dimension for space in self.nodes.values())
+        columns = sum(space.dimension for space in self.parameters.values())
+        if rows * max(rows, columns) > MATRIX_ENTRIES:
+            raise LimitError(
+                f"the system has {rows:,} rows and {columns:,} parameters; at most {MATRIX_ENTRIES:,} entries are "
+                "written out",
+                hint="use tangent and adjoint",
+            )
+        return self._matrix(self.L, self.nodes), self._matrix(self.D, self.parameters)
+
+    def _matrix(self, entries: Entries, columns: Mapping[str, Space]) -> Array:
+        row_starts, column_starts = _starts(self.nodes), _starts(columns)
+        result = np.zeros((sum(s.dimension for s in self.nodes.values()), sum(s.dimension for s in columns.values())))
+        for (y, z), entry in entries.items():
+            block = entry.matrix()
+            r, c = row_starts[y], column_starts[z]
+            result[r : r + block.shape[0], c : c + block.shape[1]] = block
+        return result
+
+    def work(self, of: str | None = None, wrt: Sequence[str] | None = None) -> Work:
+        """Operations for the whole Jacobian of one node, by each way to put the parentheses."""
+        return count_work(self, of, wrt)
+
+    def __str__(self) -> str:
+        return text_picture(self)
+
+    def to_svg(self) -> str:
+        """The block matrix as a drawing."""
+        return svg_picture(self)
+
+
+def _starts(spaces: Mapping[str, Space]) -> dict[str, int]:
+    starts, total = {}, 0
+    for name, space in spaces.items():
+        starts[name] = total
+        total += space.dimension
+    return starts
+
+
+def _total(space: Space, terms: Sequence[Any]) -> Any:
+    result = terms[0]
+    for term in terms[1:]:
+        result = space.add(result, term)
+    return result
+
+
+def _zero(space: Space) -> Any:
+    return space.project(np.zeros(space.shape))
