@@ -1,5 +1,6 @@
 """tensorswap: index-loop statements, and their derivatives as programs of the same language."""
 
+from .backslash import backslash
 from .eager import Function, Tensor, apply, define, register, tensor
 from .eager.products import einsum
 from .errors import SwapError
@@ -15,6 +16,7 @@ __all__ = [
     "SwapError",
     "Tensor",
     "apply",
+    "backslash",
     "define",
     "einsum",
     "fit",

@@ -211,6 +211,18 @@ class Program:
         needs numpy and numba, not tensorswap."""
         export(self._loops, path, wrt)
 
+    def flat(self) -> str:
+        """A scalar program as straight-line Python, forward and then backward."""
+        from .flat import flat  # above this layer
+
+        return flat(self)
+
+    def jacobian(self, of: str, wrt: str) -> Program:
+        """The program of a whole Jacobian, for those who want one: the axes of `of`, then those of `wrt`."""
+        from .jacobian import jacobian  # above this layer
+
+        return jacobian(self, of, wrt)
+
     def explain(self) -> str:
         """Each statement, with the rule that made each of its adjoint statements."""
         return explain(self._loops)

@@ -10,17 +10,17 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tensorswap as ts
+from tensorswap import library
 from tensorswap.errors import LimitError
 
 COUNT = 1_000_000 if os.environ.get("TENSORSWAP_LONG") else 100_000
 CHUNKS = 20
-KERNELS = Path(__file__).parent.parent / "kernels"
+LIBRARY = ("softmax", "log_softmax", "linear", "layer_norm", "conv2d", "attention", "causal_attention", "momentum")
 
 SNIPPETS = (
     "Y[h,i,j] += A[h,i,k] * B[h,j,k]",
@@ -188,7 +188,7 @@ def extremes() -> list[str]:
 
 
 def seeds() -> list[str]:
-    return [*SNIPPETS, *(path.read_text(encoding="utf-8") for path in sorted(KERNELS.rglob("*.loop")))]
+    return [*SNIPPETS, *(library.definitions().texts[name].strip() + "\n" for name in LIBRARY)]
 
 
 Mutation = Callable[[random.Random, str], str]

@@ -143,7 +143,7 @@ class _Part:
         if not all(side <= ir.index_names(node) for side, node in zip(sides, (b, a), strict=True)):
             return None
         make = self.recogniser.factor
-        label = f"{_enclosed(show(a))}(x){_enclosed(show(b))}"
+        label = f"{_enclosed(_short(a))}(x){_enclosed(_short(b))}"
         return Kronecker(make(a, None, (rows[1], columns[1])), make(b, None, (rows[0], columns[0])), label)
 
     @property

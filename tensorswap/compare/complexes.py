@@ -11,6 +11,7 @@ from ..errors import ArgumentError, DerivativeError
 from ..flat.gates import Gate
 from ..language import ir
 from ..language.ir import Expr
+from ..rules.expand import expanded
 
 
 def _softplus(x: Any) -> Any:
@@ -50,7 +51,7 @@ def at_complex(gates: Sequence[Gate], values: Mapping[str, complex]) -> complex:
         raise ArgumentError(f"the input {missing} is missing", hint=f"pass {missing}=1.0")
     for gate in gates:
         holds = gate.condition is None or bool(found[gate.condition])
-        found[gate.name] = _evaluate(gate.value, found) if holds else np.complex128(0)
+        found[gate.name] = _evaluate(expanded(gate.value), found) if holds else np.complex128(0)
     return complex(found[gates[-1].name])
 
 

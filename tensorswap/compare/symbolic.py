@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import LimitError
-from ..flat.gates import gates
+from ..flat.gates import joined, scalar_output
 from ..language import ir
 from ..language.ir import Expr
 from ..language.parse import parse_expression
@@ -202,12 +202,11 @@ def symbolic_gradient(function: Program | str, by: Sequence[str], of: str | None
     graph, names = Graph(), dict[str, int]()
     for name in function.inputs:
         names[name] = graph.add((ir.Access, name), ())
-    last = -1
-    for gate in gates(function.loops, of):
-        value = gate.value
-        if gate.condition is not None:
-            value = ir.Conditional(ir.Access(gate.condition), value, ir.Number(0))
-        last = names[gate.name] = graph.intern(value, names)
+    output = scalar_output(function.loops, of)
+    for statement in function.loops.statements:
+        name = statement.target.tensor
+        names[name] = graph.intern(joined(statement, ir.Access(name) if name in names else None), names)
+    last = names[output]
     one = graph.add((ir.Number, 1, int), ())
     return [Symbolic(graph, last, _derivative(graph, last, {names[name]: one}), name) for name in by]
 

@@ -44,6 +44,16 @@ class Gate:
 
 def gates(loops: ir.Loops, of: str | None = None) -> list[Gate]:
     """The operations that one output needs."""
+    output = scalar_output(loops, of)
+    made = _Gates({*loops.names})
+    last = {s.target.tensor: k for k, s in enumerate(loops.statements)}
+    for position, statement in enumerate(loops.statements):
+        made.statement(statement, last[statement.target.tensor] == position)
+    return needed(made.gates, output)
+
+
+def scalar_output(loops: ir.Loops, of: str | None) -> str:
+    """The one output of a program of single numbers."""
     check_scalar(loops)
     wanted = check_of(loops, None if of is None else [of])
     if len(wanted) > 1:
@@ -51,11 +61,7 @@ def gates(loops: ir.Loops, of: str | None = None) -> list[Gate]:
             f"the program has the outputs {', '.join(wanted)}; flat code is for one", hint=f'write of="{wanted[0]}"'
         )
     refuse_updates(loops, loops.updated)
-    made = _Gates({*loops.names})
-    last = {s.target.tensor: k for k, s in enumerate(loops.statements)}
-    for position, statement in enumerate(loops.statements):
-        made.statement(statement, last[statement.target.tensor] == position)
-    return needed(made.gates, wanted[0])
+    return wanted[0]
 
 
 def needed(found: Sequence[Gate], output: str) -> list[Gate]:
@@ -94,6 +100,18 @@ def check_scalar(loops: ir.Loops) -> None:
             )
 
 
+def joined(statement: ir.Statement, before: Expr | None) -> Expr:
+    """The value of a target behind a statement; `before` is what earlier statements made of it, None at the first."""
+    operator, value = statement.operator, statement.value
+    if statement.guard is not None:
+        value = ir.Conditional(statement.guard, value, START[operator])
+    if before is None:
+        return ir.Unary("-", value) if operator == "-=" else value
+    if operator in ("max=", "min="):
+        return ir.Call(operator[:-1], (before, value))
+    return ir.Binary(operator[:-1], before, value)
+
+
 @dataclass
 class _Gates:
     taken: set[str]
@@ -110,18 +128,8 @@ class _Gates:
 
     def statement(self, statement: ir.Statement, last: bool) -> None:
         """`last` is the statement that completes its target, which then has its name."""
-        name, operator = statement.target.tensor, statement.operator
-        value = statement.value
-        if statement.guard is not None:
-            value = ir.Conditional(statement.guard, value, START[operator])
-        before = self.current.get(name)
-        if before is None:
-            joined = ir.Unary("-", value) if operator == "-=" else value
-        elif operator in ("max=", "min="):
-            joined = ir.Call(operator[:-1], (before, value))
-        else:
-            joined = ir.Binary(operator[:-1], before, value)
-        self.current[name] = self.split(joined, None, name if last else None)
+        name = statement.target.tensor
+        self.current[name] = self.split(joined(statement, self.current.get(name)), None, name if last else None)
 
     def split(self, node: Expr, condition: str | None, name: str | None = None) -> Expr:
         """Adds the gates of an expression; gives the value that holds it. Only what is asked for by name is copied."""
@@ -157,4 +165,4 @@ class _Gates:
         return ir.Access(gate.name)
 
 
-__all__ = ["Gate", "check_scalar", "gates", "needed"]
+__all__ = ["Gate", "check_scalar", "gates", "joined", "needed", "scalar_output"]

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..errors import ProgramError
 from ..language import ir
 from ..language.build import negate
+from ..language.functions import DEFINED
 from ..language.ir import Expr
 from ..language.render import expression as show
 from ..rules.activity import active, check_wrt, default_wrt
@@ -27,7 +27,7 @@ MATH = frozenset({
     "floor", "ceil", "atan2", "hypot", "inf",
 })  # fmt: skip
 BUILT_IN = frozenset({"abs", "round", "min", "max", "pow"})
-DEFINED = {
+HELPERS = {
     "sigmoid": ("def sigmoid(x):", "    return 1 / (1 + exp(-x)) if x >= 0 else exp(x) / (1 + exp(x))"),
     "relu": ("def relu(x):", "    return max(x, 0.0)"),
     "softplus": ("def softplus(x):", "    return max(x, 0.0) + log1p(exp(-abs(x)))"),
@@ -147,11 +147,15 @@ class _Writer:
 
 def _prelude(called: set[str]) -> list[str]:
     """Imports and definitions of the functions that the lines call."""
+    own = {name: DEFINED[name] for name in sorted(called) if name in DEFINED}
+    for function in own.values():
+        called = called | {n.function for n in ir.walk(function.value) if isinstance(n, ir.Call)}
     called = called.union(*(NEEDS.get(name, ()) for name in called))
-    known = MATH | BUILT_IN | DEFINED.keys()
-    if called - known:
-        raise ProgramError(f"`{min(called - known)}` has no Python of its own", hint="write it out in the program")
     imported = sorted(called & MATH)
     parts: list[tuple[str, ...]] = [(f"from math import {', '.join(imported)}",)] if imported else []
-    parts += [text for name, text in DEFINED.items() if name in called]
+    parts += [text for name, text in HELPERS.items() if name in called]
+    parts += [
+        (f"def {name}({', '.join(function.arguments)}):", f"    return {show(function.value)}")
+        for name, function in own.items()
+    ]
     return [line for part in parts for line in (*part, "", "")]

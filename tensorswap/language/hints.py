@@ -206,7 +206,11 @@ def closest(name: str, known: list[str]) -> str:
 
 @lru_cache(4096)
 def _closest(name: str, known: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
+    letters = set(name)
+    similar = [  # a quick look, because the real one takes long for hundreds of names
+        k for k in known if 0.4 < len(name) / max(len(k), 1) < 2.5 and 2 * len(letters & set(k)) >= len(letters)
+    ]
+    close = difflib.get_close_matches(name, similar, n=1)
     return f"did you mean `{close[0]}`?" if close else ""
 
 
