@@ -53,6 +53,7 @@ class _Inliner:
         self.taken = set(caller.names) | _names_in_calls(caller)
         self.ranks = {name: rank for name, rank in caller.ranks.items() if not _is_batched(caller, name)}
         self.axes = _axis_indices(caller)
+        self.sized = {use.index for use in bare_uses(caller) if use.tensor in caller.inputs}
         self.count = 0
 
     def items(self, body: tuple[ir.Item, ...], blocks: tuple[str, ...]) -> tuple[ir.Item, ...]:
@@ -171,6 +172,8 @@ class _Inliner:
                 continue
             for axis, place in enumerate(output.indices):
                 own = self.axes.get((target.tensor, axis + len(target.indices)))
+                if own in self.sized:
+                    continue  # two rules for one size, of which one may ask for the other
                 if isinstance(place, ir.Index) and own and own not in blocks and own not in names.values():
                     names.setdefault(place.name, own)
         return {name: names.get(name) or self.fresh(name) for name in callee.indices}
