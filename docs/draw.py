@@ -123,7 +123,7 @@ def _lines(drawn: Graph) -> Iterator[str]:
 
 
 def _shown(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".").replace("-0", "0") if abs(value) < 0.005 else f"{value:.3g}"
+    return f"{value:.3g}" if value else "0"
 
 
 def _circles(labels: Mapping[str, str], places: Mapping[str, tuple[float, float]]) -> Iterator[str]:

@@ -118,7 +118,8 @@ def _words(names: str, word: str) -> dict[str, str]:
 def _cnn(s: Settings, d: Data) -> dict[str, int]:
     windows = dict.fromkeys(("u", "v", "p", "q"), 3)
     y, x = d["image"].shape[-2:]
-    return {**windows, "f": s["width"], "g": 2 * s["width"], "m": (y + 1) // 2, "n": (x + 1) // 2, "c": d.count("label")}
+    left = {"m": (y + 1) // 2, "n": (x + 1) // 2}
+    return {**windows, **left, "f": s["width"], "g": 2 * s["width"], "c": d.count("label")}
 
 
 def _gpt(s: Settings, d: Data) -> dict[str, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import doctest
 import re
+import runpy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,10 @@ from tensorswap.language.functions import FLAT, FUNCTIONS, KEYWORDS
 from tensorswap.rules.scalar import BRANCHES, ONE_ARGUMENT, TWO_ARGUMENTS
 
 ROOT = Path(__file__).parent.parent
-PAGES = (ROOT / "README.md", ROOT / "docs" / "language.md", ROOT / "docs" / "training.md")
+DOCS = ROOT / "docs"
+PAGES = (
+    ROOT / "README.md", DOCS / "language.md", DOCS / "training.md", DOCS / "patterns.md", DOCS / "seeds.md",
+)  # fmt: skip
 LANGUAGE = PAGES[1].read_text(encoding="utf-8")
 
 
@@ -179,3 +183,10 @@ def test_links_lead_somewhere(page: Path) -> None:
         target = page.parent / path if path else page
         assert target.exists(), link
         assert not anchor or anchor in _anchors(target.read_text(encoding="utf-8")), link
+
+
+def test_the_drawings_are_those_of_the_script() -> None:
+    drawn = runpy.run_path(str(DOCS / "draw.py"), run_name="draw")["drawings"]()
+    assert {path.name for path in (DOCS / "drawings").iterdir()} == drawn.keys()
+    for name, text in drawn.items():
+        assert (DOCS / "drawings" / name).read_text(encoding="utf-8") == text, f"run python docs/draw.py: {name} is old"
