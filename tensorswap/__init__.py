@@ -1,6 +1,6 @@
 """tensorswap: index-loop statements, and their derivatives as programs of the same language."""
 
-from .backslash import backslash
+from .backslash import backslash, path_weights
 from .eager import Function, Tensor, apply, define, register, tensor
 from .eager.products import einsum
 from .errors import SwapError
@@ -23,6 +23,7 @@ __all__ = [
     "gradcheck",
     "load",
     "ops",
+    "path_weights",
     "program",
     "register",
     "step",

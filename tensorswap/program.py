@@ -211,17 +211,17 @@ class Program:
         needs numpy and numba, not tensorswap."""
         export(self._loops, path, wrt)
 
-    def flat(self) -> str:
+    def flat(self, of: str | None = None, wrt: Sequence[str] | None = None) -> str:
         """A scalar program as straight-line Python, forward and then backward."""
         from .flat import flat  # above this layer
 
-        return flat(self)
+        return flat(self, of, wrt)
 
-    def jacobian(self, of: str, wrt: str) -> Program:
+    def jacobian(self, of: str, wrt: str, mode: str | None = None) -> Program:
         """The program of a whole Jacobian, for those who want one: the axes of `of`, then those of `wrt`."""
         from .jacobian import jacobian  # above this layer
 
-        return jacobian(self, of, wrt)
+        return jacobian(self, of, wrt, mode)
 
     def explain(self) -> str:
         """Each statement, with the rule that made each of its adjoint statements."""

@@ -370,6 +370,9 @@ def test_definitions_batches_sizes_and_whole_numbers() -> None:
     system = backslash(gathered, {"E": np.ones(4), "tok": np.array([1, 1, 3]), "scale": 3})
     assert list(system.parameters) == ["E", "scale"]
     np.testing.assert_array_equal(system.adjoint({"Y": np.ones(3)})["E"], [0, 12, 0, 6])
+    measured = ts.program("Y[i] = size(X, 0) * Z[i]")
+    system = backslash(measured, {"X": np.ones((4, 2)), "Z": np.ones(3)})
+    np.testing.assert_array_equal(system.adjoint({"Y": np.ones(3)})["Z"], [4, 4, 4])
     partly = ts.program("H[i+1] = X[i] ** 2\nY[j] = H[j]\nsize(j) = 2")
     np.testing.assert_array_equal(backslash(partly, {"X": np.ones(3)}).adjoint({"Y": np.ones(2)})["X"], [2, 0, 0])
 

@@ -47,6 +47,14 @@ def test_arrays_take_an_evaluation_for_each_element() -> None:
     assert found.evaluations == 12
 
 
+def test_whole_numbers_stay_whole() -> None:
+    program = ts.program("n: int\nloss += n * E[tok[b]] * uniform(seed, b)")
+    arrays = {"E": np.ones(3), "tok": np.array([2, 0]), "seed": 5, "n": 2}
+    found = numerical(program, arrays)
+    assert set(found.gradient) == {"E"}
+    np.testing.assert_allclose(found.gradient["E"], program.grad(of="loss", wrt=["E"])(arrays)["E.grad"], atol=1e-9)
+
+
 def test_single_precision_stays_single() -> None:
     found = numerical(function, POINT, ["x2"], "forward", 1e-5, np.float32)
     assert found.gradient["x2"].dtype == np.float32

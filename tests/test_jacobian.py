@@ -112,10 +112,32 @@ def test_what_is_refused() -> None:
 
 
 @pytest.mark.compiled
-def test_compiled_jacobians_agree_with_the_interpreter() -> None:
-    arrays = {"X": R.standard_normal(7), "W": R.standard_normal(3)}
-    made = jacobian(ts.program(BAND), "Y", "X")
-    np.testing.assert_allclose(made(arrays), made.run_reference(arrays))
+@pytest.mark.parametrize(
+    ("text", "of", "wrt", "shapes"),
+    [
+        (BAND, "Y", "X", {"X": (7,), "W": (3,)}),
+        (NETWORK, "y", "W", {"W": (4, 3), "x": (3,), "V": (2, 4)}),
+        ("Y[i,l] += A[i,j] * B[j,k] * C[k,l] * d[k]", "Y", "B", {"A": (2, 3), "B": (3, 4), "C": (4, 2), "d": (4,)}),
+        ("for t:\n    C[t] = X[t] + a * (C[t-1] if t > 0 else 0)", "C", "X", {"X": (5,), "a": ()}),
+    ],
+)
+def test_compiled_jacobians_agree_with_the_interpreter(
+    text: str, of: str, wrt: str, shapes: dict[str, tuple[int, ...]]
+) -> None:
+    program = ts.program(text)
+    arrays = {name: np.asarray(R.standard_normal(shape)) for name, shape in shapes.items()}
+    for mode in ("tangent", "adjoint"):
+        made = jacobian(program, of, wrt, mode)
+        np.testing.assert_allclose(made(arrays), made.run_reference(arrays), atol=1e-12)
+    dense = made(arrays)
+    np.testing.assert_allclose(compressed(program, of, wrt)(arrays).dense(), dense, atol=1e-12)
+
+
+def test_a_jacobian_of_a_value_inside_a_definition() -> None:
+    program = ts.program("def f(X[i]) -> Y[i]:\n    H[i] = sin(X[i])\n    Y[i] = H[i] ** 2")
+    X = np.array([0.3, 0.9])
+    for mode in ("tangent", "adjoint"):
+        np.testing.assert_allclose(jacobian(program, "H", "X", mode)(X=X), np.diag(np.cos(X)))
 
 
 # -- sparsity

@@ -562,6 +562,8 @@ PASSES = {
     "turned": "Y[j,k] += G[i,j] * (P[i,k] - P[j,k])",
     "turned sum": "Y[i,k] += G[i,j] * (P[i,k] - P[j,k])",
     "jammed": "Y[j] += X[i,j] * 3",
+    "merged after a diagonal": "Y[i,i] += X[i,i]\nY[i,j] += G[i,j]",
+    "merged before a diagonal": "Y[i,j] += G[i,j]\nY[i,i] += X[i,i]",
 }
 
 

@@ -96,7 +96,7 @@ class _Point:
         loops = _closed(bound.loops, bound.sizes)
         refuse_updates(loops, frozenset(loops.names))
         everything = Program(ir.Loops(loops.body, _sizes(loops, bound.sizes), returns=loops.written))
-        result = everything(bound.arrays)
+        result = everything({name: bound.arrays[name] for name in everything.inputs})
         computed = result if isinstance(result, dict) else {loops.written[0]: result}
         return _Point(loops, bound.sizes, {**bound.arrays, **computed})
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..errors import ArgumentError, DerivativeError
 from ..flat.gates import gates
 from ..program import Program
-from ..rules.activity import names_of
+from ..rules.activity import integer_uses, names_of
 from ..run.arguments import as_array
 from .complexes import at_complex
 
@@ -56,7 +56,8 @@ def numerical(
         step = float(np.finfo(np.float64 if method == "complex" else kind).eps) ** BEST_POWER[method]
     if not (np.isfinite(step) and step > 0):
         raise ArgumentError(f"the step must be positive, not {step}", hint="step=1e-6")
-    values = {name: _floating(name, value, kind) for name, value in at.items()}
+    whole = _whole_numbers(function)
+    values = {n: as_array(n, v) if n in whole else _floating(n, v, kind) for n, v in at.items()}
     names = [n for n in values if values[n].dtype.kind == "f"] if wrt is None else names_of("wrt", wrt)
     unknown = next((name for name in names if name not in values), None)
     if unknown is not None or not names:
@@ -64,6 +65,13 @@ def numerical(
     work = _Work(function, values, step, method)
     gradient = {name: work.along(name) for name in names}
     return Difference(gradient, work.evaluations, step, method)
+
+
+def _whole_numbers(function: Program | Function) -> set[str]:
+    """Inputs that have no derivative: positions, seeds, sizes and static integers."""
+    if not isinstance(function, Program):
+        return set()
+    return {*integer_uses(function.loops), *function.loops.static_names, *function.loops.indices}
 
 
 def _floating(name: str, value: Any, kind: np.dtype[Any]) -> Array:

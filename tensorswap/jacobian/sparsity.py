@@ -37,7 +37,6 @@ Pairs = tuple[Integers, Integers]
 class Sparsity:
     """What the text tells of a Jacobian's nonzeros: `str` shows it, `pattern` is exact for given sizes."""
 
-    program: Program
     linear: Linear
     loops: ir.Loops  # of the Jacobian
 
@@ -88,7 +87,7 @@ class Sparsity:
 
 def sparsity(program: Program, of: str, wrt: str) -> Sparsity:
     """Where the Jacobian of `of` by `wrt` may be nonzero."""
-    return Sparsity(program, *linear(program.loops, of, wrt, None))
+    return Sparsity(*linear(program.loops, of, wrt, None))
 
 
 def _kind(term: Term, seed_first: bool) -> str:

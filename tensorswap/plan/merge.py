@@ -50,6 +50,8 @@ def _merged(work: Work, first: ir.Statement, second: ir.Statement) -> ir.Stateme
                 return None
         elif old != new:
             return None
+    if len(set(names.values())) < len(names):
+        return None  # the first writes a diagonal, the second more than that
     renamed = ir.map_statement(second, ir.substitute_indices(names))
     if renamed.target != first.target:
         return None
