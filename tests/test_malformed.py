@@ -18,7 +18,7 @@ import tensorswap as ts
 from tensorswap import library
 from tensorswap.errors import LimitError
 
-COUNT = 1_000_000 if os.environ.get("TENSORSWAP_LONG") else 100_000
+COUNT = 1_000_000 if os.environ.get("TENSORSWAP_LONG") else 20_000
 CHUNKS = 20
 LIBRARY = ("softmax", "log_softmax", "linear", "layer_norm", "conv2d", "attention", "causal_attention", "momentum")
 
