@@ -5,6 +5,6 @@ CHOSEN = (
     "group_norm2d", "batch_norm2d_untracked", "linear", "bilinear", "embedding", "embedding_bag_sum", "conv1d",
     "conv2d", "conv3d", "grouped_conv2d", "depthwise_conv2d", "conv_transpose2d", "unfold", "max_pool2d", "avg_pool2d",
     "adaptive_avg_pool2d", "reflection_pad2d", "interpolate_bilinear", "pixel_shuffle", "mse_loss", "huber_loss",
-    "cross_entropy", "binary_cross_entropy_with_logits", "triplet_margin_loss", "ctc_loss", "attention",
+    "cross_entropy", "binary_cross_entropy_with_logits", "triplet_margin_loss", "attention",
     "causal_attention", "lstm", "gru", "cumsum", "gaussian_kernel", "mttkrp", "segment_sum", "graph_attention",
 )  # fmt: skip

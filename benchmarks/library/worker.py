@@ -29,27 +29,31 @@ def given(op: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return cast, options_of(ROWS[op].speed)
 
 
+def seed(shape: tuple[int, ...]) -> np.ndarray:
+    """The gradient that comes from above, the same for both: random, because many ops map a constant one to 0."""
+    return np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+
+
 def with_tensorswap(op: str) -> Callable[[], Results]:
+    """One program gives the values and all gradients, as a training step has them."""
     import tensorswap as ts
+    from tensorswap.rules.adjoint import derive
 
     arrays, options = given(op)
-    program = ts.load(op)
+    first = ts.load(op)({**arrays, **options})
+    outputs = first if isinstance(first, dict) else {ts.load(op).outputs[0]: first}
     wrt = [name for name, a in arrays.items() if a.dtype.kind == "f" and name not in ROWS[op].fixed]
-    first = program({**arrays, **options})
-    outputs = first if isinstance(first, dict) else {program.outputs[0]: first}
     of = [name for name, value in outputs.items() if np.asarray(value).dtype.kind == "f"]
-    adjoint = program.adjoint(wrt=wrt, of=of) if wrt else None
-    seeds = {f"{name}.grad": np.ones(np.shape(outputs[name]), np.float32) for name in of}
-
-    def call() -> Results:
-        value = program({**arrays, **options})
-        found = dict(value) if isinstance(value, dict) else {program.outputs[0]: value}
-        if adjoint is not None:
-            gradients = adjoint({**arrays, **options, **seeds})
-            found |= gradients if isinstance(gradients, dict) else {f"{wrt[0]}.grad": gradients}
-        return found
-
-    return call
+    passed = [f"{name}={name}" for name in arrays] + [f"{name}={value!r}" for name, value in options.items()]
+    text = f"{', '.join(outputs)} = {op}({', '.join(passed)})"
+    seeds = {f"seed_{name}": seed(np.shape(outputs[name])) for name in of}
+    for name in of:
+        places = ",".join(f"{name}_{axis}" for axis in range(np.ndim(outputs[name])))
+        text += f"\ntotal += {name}[{places}] * seed_{name}[{places}]" if places else f"\ntotal += {name} * seed_{name}"
+    plain = ts.program(text, [*outputs, "total"])
+    both = plain._derived(lambda loops: derive(loops, wrt, ["total"], unit=True, keep=list(outputs))[0])
+    arguments = {**arrays, **{name: value if value.ndim else float(value) for name, value in seeds.items()}}
+    return lambda: both(arguments)
 
 
 def with_torch(op: str) -> Callable[[], Results]:
@@ -68,6 +72,7 @@ def with_torch(op: str) -> Callable[[], Results]:
     code = compile(row.oracle, op, "eval")
     names = {"torch": torch, "F": F, "R": reference}
     leaves = {n: t for n, t in tensors.items() if t.requires_grad}
+    seeds: list[Any] = []
 
     def call() -> Results:
         result = eval(code, names, values)  # the table is our own text
@@ -75,7 +80,8 @@ def with_torch(op: str) -> Callable[[], Results]:
         found = dict(zip(program.outputs, results, strict=True))
         smooth = [value for value in found.values() if value.requires_grad]
         if leaves and smooth:
-            seeds = [torch.ones_like(value) for value in smooth]
+            if not seeds:
+                seeds.extend(torch.tensor(seed(tuple(value.shape))) for value in smooth)
             gradients = torch.autograd.grad(smooth, list(leaves.values()), seeds, allow_unused=True)
             found |= {f"{name}.grad": g for name, g in zip(leaves, gradients, strict=True) if g is not None}
         return found
