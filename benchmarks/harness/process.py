@@ -32,6 +32,8 @@ class Refused(Exception):
 class Worker:
     """One peer in a process tree of its own, which lives until it is closed, killed, or has crashed."""
 
+    module = "harness.worker"  # what runs in it
+
     def __init__(self, peer: Peer, threads: int, environment: Mapping[str, str]) -> None:
         self.peer = peer
         self.alive = True
@@ -40,7 +42,7 @@ class Worker:
         try:
             # a session of its own, so that Ctrl-C reaches the parent alone, and the whole tree can be ended
             self._process = subprocess.Popen(
-                [peer.interpreter, "-m", "harness.worker", peer.name, str(threads)],
+                [peer.interpreter, "-m", self.module, peer.name, str(threads)],
                 cwd=FOLDER,
                 env=dict(environment),
                 stdin=subprocess.PIPE,

@@ -142,7 +142,7 @@ def wait_until_idle() -> None:
             return
 
 
-def answer(session: Session, command: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
+def answer(session: Any, command: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
     try:
         return "done", getattr(session, command)(*arguments)
     except NotApplicable as reason:
@@ -152,14 +152,16 @@ def answer(session: Session, command: str, arguments: tuple[Any, ...]) -> tuple[
         return "failed", f"{type(error).__name__}: {error}"
 
 
-def serve(name: str, threads: int, commands: BinaryIO, answers: BinaryIO) -> None:
+def serve(make: Callable[[str, int], Any], name: str, threads: int, commands: BinaryIO, answers: BinaryIO) -> None:
+    """Answers commands with the methods of a session, which is made for a peer and a number of threads."""
+
     def reply(message: tuple[str, Any]) -> None:
         pickle.dump(message, answers, protocol=pickle.HIGHEST_PROTOCOL)
         answers.flush()
 
     settings.keep_to_cores(threads)
     try:
-        session = Session(name, threads)
+        session = make(name, threads)
     except ImportError as error:
         reply(("absent", str(error)))
         return
@@ -172,13 +174,13 @@ def serve(name: str, threads: int, commands: BinaryIO, answers: BinaryIO) -> Non
         reply(answer(session, command, arguments))
 
 
-def main() -> None:
+def main(make: Callable[[str, int], Any]) -> None:
     commands, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
-    serve(sys.argv[1], int(sys.argv[2]), commands, answers)
+    serve(make, sys.argv[1], int(sys.argv[2]), commands, answers)
 
 
 if __name__ == "__main__":
-    main()
+    main(Session)

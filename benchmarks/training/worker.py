@@ -1,24 +1,19 @@
 """The process of one peer: it reads commands from a pipe, and answers each when its work is done.
 
-Run as `python -m training.worker RUNNER THREADS` in the folder above. What libraries print goes to standard error.
+Run as `python -m training.worker PEER THREADS` in the folder above. What libraries print goes to standard error.
 """
 
 from __future__ import annotations
 
 import gc
 import importlib
-import os
-import pickle
-import sys
 import time
-import traceback
-from typing import Any, BinaryIO
+from typing import Any
 
-import numpy as np
-from harness import settings
-from harness.worker import wait_until_idle
+from harness.worker import main, wait_until_idle
 
 from .problem import Problem
+from .process import PEERS
 
 Answer = dict[str, Any]
 
@@ -26,9 +21,9 @@ Answer = dict[str, Any]
 class Session:
     """A peer and the training that it has prepared. Each public method is a command."""
 
-    def __init__(self, runner: str, threads: int) -> None:
+    def __init__(self, name: str, threads: int) -> None:
         start = time.perf_counter()
-        self.runner = importlib.import_module(f".{runner}", __package__)
+        self.runner = importlib.import_module(f".{PEERS[name].runner}", __package__)
         self.import_seconds = time.perf_counter() - start
         self.threads = threads
 
@@ -65,41 +60,5 @@ class Session:
         return {}
 
 
-def answer(session: Session, command: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
-    try:
-        with np.errstate(all="ignore"):
-            return "done", getattr(session, command)(*arguments)
-    except Exception as error:
-        traceback.print_exc()
-        return "failed", f"{type(error).__name__}: {error}"
-
-
-def serve(runner: str, threads: int, commands: BinaryIO, answers: BinaryIO) -> None:
-    def reply(message: tuple[str, Any]) -> None:
-        pickle.dump(message, answers, protocol=pickle.HIGHEST_PROTOCOL)
-        answers.flush()
-
-    settings.keep_to_cores(threads)
-    try:
-        session = Session(runner, threads)
-    except ImportError as error:
-        reply(("absent", str(error)))
-        return
-    reply(("done", session.hello()))
-    while True:
-        try:
-            command, arguments = pickle.load(commands)
-        except EOFError:  # the parent is gone, or has closed the pipe
-            return
-        reply(answer(session, command, arguments))
-
-
-def main() -> None:
-    commands, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)
-    serve(sys.argv[1], int(sys.argv[2]), commands, answers)
-
-
 if __name__ == "__main__":
-    main()
+    main(Session)

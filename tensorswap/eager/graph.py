@@ -112,7 +112,7 @@ def _pull(root: Tensor) -> None:
     try:
         while stack:
             node = stack.pop()
-            if type(node) is Scalar:
+            if type(node) is Scalar:  # both links written out: a call for each would take longer than its work
                 grad = node.grad
                 parent = node.left
                 assert parent is not None, "only leaves have no links"
