@@ -209,6 +209,8 @@ class Nester:
         tiled = chosen.in_line or any(self.needs_rows(s, index) for s in statements)
         grain = GRAIN if tiled and self.sizes.index[index] >= GRAIN else 1
         found = Nest(index, items, why, 0, grain, tuple(sorted(chosen.private)) if parallel else (), local, axes)
+        if any(_walks_in_line(item, index) for item in items):
+            found = replace(found, strip=GRAIN, grain=min(grain, GRAIN))
         if not local:
             return found
         size = self.sizes.index[index]
@@ -218,7 +220,7 @@ class Nester:
             inner = self.nests(items, around | {index}, frozenset(needed), parallel=False, cut=axes)
             if any(nest.index is not None and nest.local for nest in inner):
                 return replace(found, strip=1, grain=1, items=tuple(_unwrapped(inner)))
-        strip = max(min(STRIP, CACHE // 2 // max(unit, 1)), 1)
+        strip = max(min(found.strip or STRIP, CACHE // 2 // max(unit, 1)), 1)
         if strip < grain and (unit * grain <= 2 * CACHE or any(self.needs_rows(s, index) for s in statements)):
             strip = grain
         if strip < grain:
@@ -304,6 +306,19 @@ def _touched(item: ir.Item) -> _Touched:
     statements = statements_of(item)
     reads = frozenset(a.tensor for s in statements for a in s.reads)
     return _Touched(item, statements, reads, frozenset(s.target.tensor for s in statements))
+
+
+def _walks_in_line(item: ir.Item, index: str) -> bool:
+    """Whether the steps of a block go along rows that the index counts: few of them at a time stay in the cache."""
+    if not isinstance(item, ir.Block):
+        return False
+    return any(
+        len(a.indices) > 1
+        and item.index in ir.index_names(a.indices[-1])
+        and any(ir.bare(e) == index for e in a.indices[:-1])
+        for s in statements_of(item)
+        for a in (s.target, *s.reads)
+    )
 
 
 def _is_copy(item: _Touched) -> bool:
