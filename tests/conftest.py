@@ -7,6 +7,7 @@ call p(...) as a user does, and hold it against the interpreter.
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -15,6 +16,9 @@ import pytest
 from tensorswap.program import Program
 
 os.environ.setdefault("TENSORSWAP_CACHE", str(Path(tempfile.gettempdir()) / f"tensorswap-tests-{os.getuid()}"))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell: what tests start must hear it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

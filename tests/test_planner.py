@@ -549,6 +549,20 @@ def test_what_only_labels_read_is_never_stored() -> None:
     assert "X.grad[n,label[n]]" in plan
 
 
+def test_statements_on_the_same_axes_share_a_nest() -> None:
+    """Even if they call its indices otherwise."""
+    plan = str(ts.program("M[b] += X[b,k]\nC[n,d] = X[n,d] - M[n]\nY[i] += C[i,j] ** 2").plan(X=(500, 400)))
+    assert "never stored beyond a strip: C, M" in plan
+    assert "\n2 " not in plan
+
+
+def test_what_lives_in_one_step_keeps_one_slice() -> None:
+    text = "for t:\n    A[t,j] = exp(X[t,j])\n    Y[t,j] = A[t,j] * A[t,size(j) - 1 - j]"
+    plan = str(ts.program(text).plan(X=(1000, 128)))
+    assert "Y[t,j] = A[0,j]" in plan
+    assert "1.02 kB of workspace" in plan
+
+
 PASSES = {
     "chosen": "D[i,j] += G[i,j] if X[i,j] > 0",
     "chosen twice": "D[i,j] += G[i,j] if X[i,j] > 0\nD[i,j] += 1 if X[i,j] < -1 and i <= j",
@@ -564,6 +578,14 @@ PASSES = {
     "jammed": "Y[j] += X[i,j] * 3",
     "merged after a diagonal": "Y[i,i] += X[i,i]\nY[i,j] += G[i,j]",
     "merged before a diagonal": "Y[i,j] += G[i,j]\nY[i,i] += X[i,i]",
+    "named alike": "M[b] += X[b,k]\nY[n,d] = X[n,d] - M[n]",
+    "named crosswise": "A[i,j] = X[i,j] * 2\nY[j,i] = A[j,i] * A[i,j]\nZ[i,j] += Y[k,i] * A[j,k]",
+    "named by others": "M[j] max= X[i,j]\nY[i,j] = X[i,j] - M[i]\nZ[j] += Y[i,j] * size(j) / size(i)",
+    "made and read in one step": "for t:\n    A[t,j] = X[t,j] * 3\n    Y[t,j] = A[t,j] * G[j,t]",
+    "summed in one step": "for t:\n    A[t,j] += X[t,j] * G[t,j]\n    Y[j] += A[t,j] * X[j,t]",
+    "read a step later": "for t:\n    Y[t,j] = X[t,j] + (A[t-1,j] if t > 0 else 0)\n    A[t,j] = Y[t,j] * 2\nreturn Y",
+    "read again later": "for t:\n    A[t,j] = X[t,j] * 3\n    B[t,j] = A[t,j] * G[t,j]\nY[j] += B[t,j] * A[t,j]",
+    "added to by all threads": "L[j] += X[0,j]\nL[j] += G[i,j] * X[i,j]",
 }
 
 

@@ -32,7 +32,7 @@ ALL: tuple[Workload, ...] = (
     *conv2d.WORKLOADS,
     depthwise_conv.WORKLOAD,
     lstm.WORKLOAD,
-    pairwise_kernel.WORKLOAD,
+    *pairwise_kernel.WORKLOADS,
     mttkrp.WORKLOAD,
     layer_norm_gelu.WORKLOAD,
     cross_entropy.WORKLOAD,

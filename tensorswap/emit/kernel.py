@@ -59,6 +59,7 @@ class KernelWriter:
         constant: frozenset[str],
         offsets: dict[int, int],
         stores: set[int],
+        continued: frozenset[str],
     ) -> None:
         self.loops = loops
         self.nest = nest
@@ -67,6 +68,7 @@ class KernelWriter:
         self.write = Expressions(self.layout, types, default)
         self.offsets = offsets
         self.stores = stores  # statements that are the first to write their target, all of it
+        self.continued = continued  # tensors that hold values before the kernel starts
         self.lines: list[str] = []
         self.fixed: set[str] = set()  # indices that a loop around the statement already runs over
         self.strips: dict[str, tuple[str, str]] = {}  # indices of which a loop around runs over strips
@@ -90,11 +92,15 @@ class KernelWriter:
         else:
             self.inside(nest, 0, indent)
         sizes = {n: self.layout.number(("bytes", n), self.bytes_of(n)) for n in nest.private}
+        own = {}  # the first part adds to the tensor itself, the others to copies
+        for position, name in enumerate(nest.private):
+            own[name] = f"own{position}"
+            self.layout.words.append(Word(own[name], "own", name))
         head = ["def kernel(start, size, step, context):", "    parts, scratch = context[0], context[1]"]
         parts = []
         for position, word in enumerate(self.layout.words, 2):
             text = f"context[{position}]"
-            if word.kind in ("size", "copies"):
+            if word.kind in ("size", "copies", "own"):
                 head.append(f"    {word.local} = {text}")
                 continue
             assert isinstance(word.item, str)
@@ -105,7 +111,8 @@ class KernelWriter:
             elif word.kind == "local":
                 parts.append(f"        {word.local} = {pointer_name(dtype)}({text} + part * scratch)")
             else:
-                parts.append(f"        {word.local} = {pointer_name(dtype)}({text} + part * {sizes[word.item]})")
+                place = f"{text} + (part - 1) * {sizes[word.item]} if part > 0 else {own[word.item]}"
+                parts.append(f"        {word.local} = {pointer_name(dtype)}({place})")
         loop = ["    for part in range(start[0], start[0] + size[0]):", *parts]
         scratch = {
             str(word.item): math.prod(self.layout.shape(str(word.item))) * self.write.stored(str(word.item)).itemsize
@@ -125,7 +132,8 @@ class KernelWriter:
         low, high, strip, strips = (f"{word}{level}" for word in ("low", "high", "strip", "strips"))
         units = f"{size} // {grain}" if grain > 1 else size
         parts = "parts" if level == 0 else "1"
-        many = f"({units}) // {nest.strip // grain}" if nest.strip else parts
+        share = nest.strip // grain
+        many = parts if not nest.strip else f"({units} + {share - 1}) // {share}" if share > 1 else f"({units})"
         if not nest.strip and any(nest.index in ir.index_names(s.guard) for s in nest.statements if s.guard):
             many = f"4 * {parts}"  # strips of unequal work: several for each thread
         if level == 0:
@@ -144,14 +152,16 @@ class KernelWriter:
         ]
         self.levels.append((nest.index, frozenset(s.target.tensor for s in nest.statements)))
         self.strips[nest.index] = (low, high)
+        most = nest.most(self.layout.sizes.index[nest.index], nest.index in self.layout.constant)
         if nest.strip:
-            self.layout.most[nest.index] = nest.most
+            self.layout.most[nest.index] = most
         self.layout.least[nest.index] = grain
         if nest.strip:
             for name in nest.local:
                 self.layout.kinds[name] = "local"
-                extent = min(nest.most, self.layout.sizes.index[nest.index])
-                self.layout.cuts.setdefault(name, {})[nest.axes[name]] = Cut(low, extent)
+                self.layout.cuts.setdefault(name, {})[nest.axes[name]] = Cut(
+                    low, min(most, self.layout.sizes.index[nest.index])
+                )
         for item in nest.items:
             if isinstance(item, Nest):
                 self.begin_sums(item, indent + "    ")
@@ -202,6 +212,8 @@ class KernelWriter:
     def fill_private(self, name: str, indent: str) -> None:
         start = self.first_value(name)
         size = self.layout.number(("elements", name), math.prod(self.layout.sizes.shapes[name]))
+        if name in self.continued:
+            size = f"{size} if part > 0 else 0"
         self.lines.append(f"{indent}for k in range({size}):")
         self.lines.append(f"{indent}    {self.layout.tensor(name)}[k] = {start}")
 

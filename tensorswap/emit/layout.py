@@ -26,7 +26,8 @@ class Word:
     """One number of a kernel's context: the kernel's own name for it, and what it is.
 
     "address" of a tensor; "local": where a tensor or panel of one thread starts in that thread's scratch memory;
-    "private": where the copies of a tensor start; "copies": how many there are; "size": a plain number.
+    "private": where the copies of a tensor start that all parts but the first have; "own": the address of the tensor,
+    which the first part adds to; "copies": how many copies there are; "size": a plain number.
     """
 
     local: str

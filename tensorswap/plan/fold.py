@@ -5,6 +5,10 @@ for t:
     U[t+1,i] = f(U[t,i])
 Y[i] = U[size(t),i]
 ->  U has two slices instead of size(t) + 1, and U[t+1,i] is U[(t+1) % 2,i]
+
+for t:
+    G[t,i] = f(X[t,i]);  Y[t,i] = G[t,i] * X[t,i]
+->  G has one slice: G[0,i]
 """
 
 from __future__ import annotations
@@ -52,7 +56,7 @@ def _folded(work: Work, block: ir.Block, name: str) -> _Fold | None:
     for axis in range(len(accesses[0].indices)):
         offsets = [_offset(work, a.indices[axis], block.index) for a in accesses]
         known = [offset for offset in offsets if offset is not None]
-        if len(known) == len(offsets) and len(set(known)) > 1:
+        if len(known) == len(offsets):
             break
     else:
         return None
@@ -63,9 +67,11 @@ def _folded(work: Work, block: ir.Block, name: str) -> _Fold | None:
     newest = first if block.down else last
     if len(writers) != 1 or _offset(work, writers[0].target.indices[axis], block.index) != newest:
         return None
-    if any(_is_contraction(s) for s in inside) or not _writes_whole_slice(work, writers[0], axis):
-        return None
     slices = last - first + 1
+    if (slices > 1 and any(_is_contraction(s) for s in inside)) or not _writes_whole_slice(work, writers[0], axis):
+        return None
+    if slices == 1 and not _made_before_read(work, inside, writers[0]):
+        return None
     size = work.sizes.index[block.index]
     before, after = (size - 1 + first + 1, first) if block.down else (first, size - 1 + last)
     earlier = True
@@ -84,6 +90,14 @@ def _folded(work: Work, block: ir.Block, name: str) -> _Fold | None:
     if size < slices or work.sizes.shapes[name][axis] <= slices:
         return None
     return _Fold(name, axis, slices)
+
+
+def _made_before_read(work: Work, inside: list[ir.Statement], writer: ir.Statement) -> bool:
+    """Whether a tensor is read in the step that makes it only, and behind its statement."""
+    name = writer.target.tensor
+    reading = [s for s in work.loops.statements if any(a.tensor == name for a in s.reads)]
+    behind = inside[inside.index(writer) + 1 :]
+    return all(any(s is other for other in behind) for s in reading)
 
 
 def _offset(work: Work, place: Expr, index: str) -> int | None:
@@ -119,8 +133,8 @@ def _apply(work: Work, found: _Fold) -> None:
         place = node.indices[found.axis]
         constant = numbers(place, work.sizes)
         folded: Expr = ir.Binary("%", place, Number(found.slices))
-        if isinstance(constant, Number):
-            folded = Number(int(constant.value) % found.slices)
+        if isinstance(constant, Number) or found.slices == 1:
+            folded = Number(int(constant.value) % found.slices if isinstance(constant, Number) else 0)
         places = [folded if k == found.axis else e for k, e in enumerate(node.indices)]
         return replace(node, indices=tuple(places))
 

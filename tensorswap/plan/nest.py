@@ -28,7 +28,7 @@ PLENTY = 8  # an index of so many values feeds every thread
 class Nest:
     """Items that run one after the other for each strip of an index; a strip of 0 is each thread's whole share.
 
-    Strips have `strip` values or more, but less than twice as many, in multiples of `grain` save for the last one.
+    Strips have `strip` values at most, in multiples of `grain`; what is left beyond the last multiple joins the last.
     """
 
     index: str | None
@@ -40,10 +40,9 @@ class Nest:
     local: tuple[str, ...] = ()  # tensors of which only the strip at hand is kept
     axes: dict[str, int] = field(default_factory=dict)  # the axis of each local tensor that the index runs over
 
-    @property
-    def most(self) -> int:
-        """The most values that a strip can have."""
-        return 1 if self.strip == 1 else 2 * self.strip + self.grain - 1
+    def most(self, size: int, fixed: bool) -> int:
+        """The most values that a strip of an index of this size can have; if it is not fixed, of one of any size."""
+        return min(self.strip + size % self.grain, size) if fixed else self.strip + self.grain - 1
 
     @property
     def statements(self) -> list[ir.Statement]:
@@ -82,7 +81,7 @@ class _Candidate:
     private: frozenset[str] = frozenset()
     seen: dict[str, frozenset[int]] = field(default_factory=dict)  # axes common to all accesses of every tensor
     read: frozenset[str] = frozenset()
-    in_line: bool = False  # elements of some large tensor lie side by side along it: strips would cut them apart
+    lines: frozenset[str] = frozenset()  # tensors whose elements lie side by side along it
 
 
 class Nester:
@@ -141,7 +140,12 @@ class Nester:
 
     def best(self, candidates: list[_Candidate]) -> float:
         """How many values the best index has, as far as that counts: strips of an index in line are short ones."""
-        return max((min(self.weight(c.index), 2 if c.in_line else math.inf) for c in candidates), default=0)
+        return max((min(self.weight(c.index), 2 if self.in_line(c) else math.inf) for c in candidates), default=0)
+
+    def in_line(self, candidate: _Candidate) -> bool:
+        """Whether strips of the index would cut the lines of a large tensor; those of a small one do not count."""
+        largest = max((math.prod(self.sizes.shapes[name]) for name in candidate.seen), default=0)
+        return any(math.prod(self.sizes.shapes[name]) * GRAIN >= largest for name in candidate.lines)
 
     def joined(self, candidates: list[_Candidate], item: _Touched, parallel: bool) -> list[_Candidate]:
         """The candidates that still hold when the item joins."""
@@ -153,7 +157,7 @@ class Nester:
         if index in block_indices(item.item):
             return None
         seen, private, written = dict(candidate.seen), set(candidate.private), set(candidate.axes)
-        in_line = candidate.in_line
+        lines = set(candidate.lines)
         for statement in item.statements:
             if index not in statement.indices:
                 return None
@@ -161,7 +165,8 @@ class Nester:
                 here = frozenset(k for k, e in enumerate(access.indices) if ir.bare(e) == index)
                 seen[access.tensor] = seen.get(access.tensor, here) & here
                 last = len(access.indices) - 1
-                in_line |= last > 0 and last in here and self.sizes.shapes[access.tensor][last] >= 2 * GRAIN
+                if last > 0 and last in here and self.sizes.shapes[access.tensor][last] >= 2 * GRAIN:
+                    lines.add(access.tensor)
             name = statement.target.tensor
             written.add(name)
             if not any(ir.bare(e) == index for e in statement.target.indices):
@@ -174,7 +179,7 @@ class Nester:
         if any(not seen[name] for name in written - private):
             return None
         axes = {name: seen[name] for name in written}
-        return _Candidate(index, axes, frozenset(private), seen, read, in_line)
+        return _Candidate(index, axes, frozenset(private), seen, read, frozenset(lines))
 
     def may_be_private(self, statement: ir.Statement, parallel: bool) -> bool:
         if statement.operator in ("=", "argmax=", "argmin="):
@@ -206,7 +211,7 @@ class Nester:
             apart = ", ".join(sorted(chosen.private))
             own = any(name not in chosen.private for name in chosen.axes)
             why = f"{why + '; ' if own else ''}each thread adds up {apart} apart, and the copies are added in order"
-        tiled = chosen.in_line or any(self.needs_rows(s, index) for s in statements)
+        tiled = self.in_line(chosen) or any(self.needs_rows(s, index) for s in statements)
         grain = GRAIN if tiled and self.sizes.index[index] >= GRAIN else 1
         found = Nest(index, items, why, 0, grain, tuple(sorted(chosen.private)) if parallel else (), local, axes)
         if any(_walks_in_line(item, index) for item in items):
@@ -220,7 +225,8 @@ class Nester:
             inner = self.nests(items, around | {index}, frozenset(needed), parallel=False, cut=axes)
             if any(nest.index is not None and nest.local for nest in inner):
                 return replace(found, strip=1, grain=1, items=tuple(_unwrapped(inner)))
-        strip = max(min(found.strip or STRIP, CACHE // 2 // max(unit, 1)), 1)
+        room = min(max(CACHE // 2, self.bytes_summed(statements, index, around)), CACHE)
+        strip = max(min(found.strip or STRIP, room // max(unit, 1)), 1)
         if strip < grain and (unit * grain <= 2 * CACHE or any(self.needs_rows(s, index) for s in statements)):
             strip = grain
         if strip < grain:
@@ -240,6 +246,14 @@ class Nester:
         free = ir.index_names(holding[0]) & ir.index_names(statement.target) - ir.index_names(other)
         return not any(self.sizes.index[i] >= GRAIN for i in free if i != index)
 
+    def bytes_summed(self, statements: list[ir.Statement], index: str, around: frozenset[str]) -> int:
+        """What each strip reads and writes anew because it adds to all of it: the longer the strips, the less often."""
+        targets = {s.target.tensor: s.target for s in statements if index not in ir.index_names(s.target)}
+        return sum(
+            self.bytes_at_one(name, {k for k, e in enumerate(target.indices) if ir.bare(e) in around})
+            for name, target in targets.items()
+        )
+
     def bytes_at_one(self, name: str, cut: set[int]) -> int:
         shape = self.sizes.shapes[name]
         return math.prod(n for k, n in enumerate(shape) if k not in cut) * self.width(name)
@@ -251,7 +265,7 @@ class Nester:
         places = [k for s in statements for k, e in enumerate(s.target.indices) if ir.bare(e) == index]
         return (
             float(size > 1) + float(min(self.weight(index), PLENTY) >= PLENTY or size >= PLENTY // 2),
-            -float(candidate.in_line),
+            -float(self.in_line(candidate)),
             -len(candidate.private),
             -sum(places),
         )

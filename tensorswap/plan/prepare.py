@@ -16,6 +16,7 @@ from .forward import forward_copies
 from .inside import compare_inside
 from .lift import lift_sums
 from .merge import merge_sums
+from .names import agree_on_names
 from .operands import split_operands
 from .pad import pad
 from .products import order_products
@@ -29,6 +30,7 @@ def prepare(loops: ir.Loops, sizes: Sizes) -> tuple[ir.Loops, Sizes]:
     """The program as kernels will run it, with the sizes of the names that were added."""
     work = Work(_hoist(loops), Sizes(dict(sizes.index), dict(sizes.shapes), sizes.statics))
     compare_inside(work)
+    agree_on_names(work)
     forward_copies(work)
     sift(work)
     choose(work)

@@ -49,7 +49,6 @@ class Executable:
         self.constant = constant_indices(self.loops)
         layout = Layout(self.sizes, self.constant)
         self.expressions = Expressions(layout, self.types, bound.dtype)
-        self.made: list[ir.Statement] = []
         self.stores = first_writes(self.loops, self.sizes)
         self.arguments = [s.target.tensor for s in self.loops.statements if s.operator.startswith("arg")]
         kept = {*self.loops.outputs, *self.loops.inputs, *self.arguments}
@@ -64,7 +63,7 @@ class Executable:
             self.kernels.append(self.kernel(nest))
             for name in nest.private:
                 self.producer[len(self.kernels)] = position
-                self.kernels.append(self.joining(nest, name))
+                self.kernels.append(self.joining(name))
         self.inputs = [(name, self.stored(name)) for name in self.loops.inputs]
 
     def multiply(self, arrays: dict[str, Array]) -> dict[str, Array]:
@@ -79,25 +78,23 @@ class Executable:
         return self.expressions.stored(name)
 
     def kernel(self, nest: Nest) -> Kernel:
+        continued = frozenset(name for name in nest.private if not self.begins(nest, name))
         return KernelWriter(
-            self.loops, nest, self.types, self.sizes, self.default, self.constant, self.offsets, self.stores
+            self.loops, nest, self.types, self.sizes, self.default, self.constant, self.offsets, self.stores, continued
         ).kernel()
 
-    def joining(self, nest: Nest, name: str) -> Kernel:
-        """The kernel that adds up the copies of a tensor, in the order of the threads."""
+    def joining(self, name: str) -> Kernel:
+        """The kernel that adds the copies of a tensor to it, in the order of the threads."""
         writers = [s for s in self.loops.statements if s.target.tensor == name]
         indices = tuple(ir.Index(f"axis {k} of {name}") for k in range(len(self.sizes.shapes[name])))
         for k, index in enumerate(indices):
             self.sizes.index[index.name] = self.sizes.shapes[name][k]
         self.constant |= {index.name for index in indices[1:]}
-        self.sizes.index[COPIES] = self.threads
-        self.sizes.shapes[PARTS + name] = (self.threads, *self.sizes.shapes[name])
+        self.sizes.index[COPIES] = max(self.threads - 1, 1)
+        self.sizes.shapes[PARTS + name] = (self.sizes.index[COPIES], *self.sizes.shapes[name])
         self.types.tensors[PARTS + name] = self.types.tensors[name]
         value = ir.Access(PARTS + name, (ir.Index(COPIES), *indices))
         statement = ir.Statement(ir.Access(name, indices), ir.reduction(writers[0].operator), value)
-        self.made.append(statement)  # kept alive: `stores` knows it by its id
-        if self.begins(nest, name):
-            self.stores.add(id(statement))
         outermost = indices[0].name if indices else None
         return self.kernel(Nest(outermost, (statement,), f"adds up the copies of {name}"))
 
@@ -116,12 +113,6 @@ class Executable:
                 result[name] = identity(first.operator, self.stored(name))
         return result
 
-    def alone(self, position: int) -> bool:
-        """Whether one thread made the only copy of a tensor, in the tensor's own place: there is nothing to add up."""
-        producer = self.kernels[self.producer[position]]
-        name = self.kernels[position].nest.statements[0].target.tensor
-        return self.parts(producer) == 1 and self.begins(producer.nest, name)
-
     @cached_property
     def table(self) -> Array:
         """A row for each kernel: its address, how many parts, on how many threads, and where its context starts."""
@@ -134,7 +125,7 @@ class Executable:
                 told = time.monotonic()
                 print(f"compiling kernel {position + 1} of {len(self.kernels)}", file=sys.stderr, flush=True)
             parts = self.parts(kernel)
-            if position not in self.producer or not self.alone(position):
+            if position not in self.producer or self.copies(position):
                 rows.append((compiled(kernel.source).address, parts, parts, start))
             start += len(kernel.words) + 2
         return np.array(rows, np.int64).reshape(-1, 4)
@@ -146,6 +137,10 @@ class Executable:
             return 1
         work = sum(self.nanoseconds(s) for s in nest.statements)
         return self.threads if work >= PARALLEL else 1
+
+    def copies(self, position: int) -> int:
+        """How many copies of a tensor a kernel adds up: one for each thread but the first that made it."""
+        return self.parts(self.kernels[self.producer[position]]) - 1
 
     def nanoseconds(self, statement: ir.Statement) -> float:
         """A rough guess of the time that a statement takes on one thread."""
@@ -163,11 +158,15 @@ class Executable:
             parts = self.parts(kernel)
             buffers.append(Buffer(f"scratch {position}", self.scratch(kernel)[1] * parts, position, position))
             for word in kernel.words:
-                if word.kind == "private" and (parts > 1 or not self.begins(kernel.nest, str(word.item))):
-                    size = parts * math.prod(self.sizes.shapes[str(word.item)]) * self.stored(str(word.item)).itemsize
+                if word.kind == "private":
+                    size = (
+                        (parts - 1)
+                        * math.prod(self.sizes.shapes[str(word.item)])
+                        * self.stored(str(word.item)).itemsize
+                    )
                     last = position + len(kernel.nest.private)
                     buffers.append(Buffer(f"{PARTS}{word.item} {position}", size, position, last))
-                elif word.kind in ("address", "private") and not str(word.item).startswith((PARTS, BEST)):
+                elif word.kind in ("address", "own") and not str(word.item).startswith((PARTS, BEST)):
                     name = str(word.item)
                     if name not in inputs and name not in outputs:
                         first = 0 if name in self.filled else spans.get(name, (position, 0))[0]
@@ -260,15 +259,15 @@ class Context:
                     words.append(int(word.item))
                     continue
                 if word.kind == "copies":
-                    words.append(made.parts(made.kernels[made.producer[position]]))
+                    words.append(made.copies(position))
                     continue
                 name = str(word.item)
                 if word.kind == "local":
                     links.append((len(words), memory, scratch + own[name], 0))
-                elif word.kind == "private" and f"{PARTS}{name} {position}" in places:
+                elif word.kind == "private":
                     links.append((len(words), memory, places[f"{PARTS}{name} {position}"], 0))
-                elif name.startswith(PARTS):  # there are none if one thread made the only copy
-                    links.append((len(words), memory, places.get(f"{name} {made.producer[position]}", 0), 0))
+                elif name.startswith(PARTS):
+                    links.append((len(words), memory, places[f"{name} {made.producer[position]}"], 0))
                 elif name in slots:
                     links.append((len(words), slots[name], 0, 0))
                 else:
