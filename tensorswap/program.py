@@ -83,8 +83,14 @@ class Program:
     def __call__(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
         """Runs the program, compiled on first use. One output: that array; several: a dict by name."""
         arguments = merged(mapping, arrays)
-        results = self._for_call(arguments)._caller(arguments)
-        return results[self.outputs[0]] if len(self.outputs) == 1 else results
+        program = self._for_call(arguments) if self._optional else self
+        results = program._caller(arguments)
+        return results if self._single is None else results[self._single]
+
+    @cached_property
+    def _single(self) -> str | None:
+        """The output, if there is but one."""
+        return self.outputs[0] if len(self.outputs) == 1 else None
 
     @cached_property
     def _optional(self) -> frozenset[str]:
@@ -92,7 +98,7 @@ class Program:
 
     def _for_call(self, arguments: Mapping[str, Any]) -> Program:
         """The program for a call that leaves optional tensors out."""
-        missing = frozenset(self._optional.difference(arguments)) if self._optional else None
+        missing = frozenset(self._optional.difference(arguments))
         if not missing:
             return self
         if missing not in self._shorter:
@@ -237,6 +243,8 @@ def _shapes_as_arrays(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merged(mapping: Mapping[str, Any] | None, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+    if type(mapping) is dict and not arrays:  # the usual case, where microseconds count
+        return mapping
     if mapping is not None and not isinstance(mapping, Mapping):
         raise ArgumentError(
             f"a call takes a mapping of names to arrays, not {type(mapping).__name__}", hint='p(X=x) or p({"X": x})'

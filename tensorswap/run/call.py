@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..interpret import reference
 from ..language import ir
 from ..plan.table import PlanTable, row, shown
+from .again import Again, can_be_made
 from .arguments import Bound, bind, defaults
 from .execute import Executable
 from .safe import WORD, needs_interpreter
@@ -35,6 +36,7 @@ class Prepared:
     ranges: dict[str, tuple[int, int]]
     exact: bool = False
     convert: list[int] | None = None  # the inputs that are not arrays as kernels read them, for one signature
+    again: Again | None = None
 
     def covers(self, arguments: Mapping[str, Any]) -> bool:
         """Whether a call with other values needs no other check."""
@@ -57,15 +59,22 @@ class Caller:
         self.check = check  # of the program that this one is a derivative of
         self.in_steps = in_steps
         self.prepared: dict[Signature, Prepared] = {}
+        self.again: Again | None = None  # for a call like the last one
         self.standing = defaults(loops)
         self.sizing = {*loops.static_names, *loops.indices}  # names whose numbers are part of the program
 
     def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Array]:
+        if self.again is not None:
+            results = self.again(arguments)
+            if results is not None:
+                return results
         if self.standing:
             arguments = {**self.standing, **arguments}
         signature = self.signature(arguments)
         known = self.prepared.get(signature) if signature is not None else None
         if known is not None and known.executable is not None and known.covers(arguments):
+            if can_be_made(known.executable, arguments, known.ranges):
+                self.again = known.again = known.again or Again(known.executable, arguments, known.ranges)
             return known.executable.run(arguments, known.convert)
         exact = self.check(arguments)
         bound = bind(self.loops, arguments)
@@ -74,7 +83,7 @@ class Caller:
         if known.executable is None:
             return reference.run(bound.loops, bound.arrays, bound.sizes, bound.kinds, bound.dtype)
         known.exact = reference.check(bound.loops, bound.arrays, bound.sizes, bound.kinds) or exact
-        known.ranges = _ranges(arguments)
+        known.ranges, known.again = _ranges(arguments), None
         if signature is not None:
             known.convert = known.executable.conversions(arguments)
             self.prepared[signature] = known

@@ -15,7 +15,7 @@ from .execute import Context, Executable
 from .memory import ALIGN
 
 if TYPE_CHECKING:
-    from .compile import Frame
+    from .frame import Frame
 
 Array = NDArray[Any]
 
@@ -112,7 +112,7 @@ class Chunk:
 
     def run(self, arrays: Mapping[str, Array], steps: int) -> None:
         """Runs the steps. `arrays` holds the inputs and results by name, contiguous and of the exact types."""
-        from .compile import Frame
+        from .frame import Frame
 
         if self._frame is None:
             self._frame = Frame(self.table, self.words, self.links, len(self.names) + len(self.memories))

@@ -27,7 +27,7 @@ from .arguments import Bound
 from .memory import ALIGN, Buffer, place
 
 if TYPE_CHECKING:
-    from .compile import Frame
+    from .frame import Frame
 
 PARALLEL = 10_000  # nanoseconds of work below which the other threads would come too late
 PARTS = "copies of "  # names the copies that the threads of a kernel have of a tensor
@@ -200,12 +200,18 @@ class Executable:
 
         `convert` are the positions of inputs that are not plain contiguous arrays of the right type; None: find out.
         """
-        arrays = [inputs[name] for name, _ in self.inputs]
+        arrays = [inputs[name] for name in self.loops.inputs]
         for k in self.conversions(inputs) if convert is None else convert:
             with np.errstate(over="ignore"):  # a number too large for the type of the others is infinite
                 arrays[k] = np.array(arrays[k], self.inputs[k][1], order="C")
         if self.products is not None:
             return self.multiply(dict(zip(self.loops.inputs, arrays, strict=True)))
+        results = self.complete(arrays, self.context.frame)
+        assert results is not None
+        return results
+
+    def complete(self, arrays: list[Array], frame: Frame) -> dict[str, Array] | None:
+        """Runs the kernels on inputs, to which memory for everything else is added. None if the frame refuses them."""
         context = self.context
         for old, shape, dtype, start in context.results:
             if old is not None:  # an update: the caller's array stays as it is
@@ -216,10 +222,10 @@ class Executable:
                 arrays.append(np.full(shape, start, dtype) if start else np.zeros(shape, dtype))
         memory = context.memory()
         arrays.append(memory)
-        context.frame(arrays)
+        done = frame(arrays)
         if context.size:
             context.spare.append(memory)
-        return {name: arrays[k] for name, k in context.outputs}
+        return {name: arrays[k] for name, k in context.outputs} if done else None
 
 
 class Context:
@@ -280,7 +286,7 @@ class Context:
 
     @cached_property
     def frame(self) -> Frame:
-        from .compile import Frame  # Numba is imported when something is first compiled
+        from .frame import Frame  # Numba is imported when something is first compiled
 
         return Frame(self.made.table, self.words, self.links, self.memory_slot + 1)
 

@@ -1,0 +1,68 @@
+"""Again: a call like the one before it, checked and run in compiled code, with little Python around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .execute import Executable
+from .objects import object_layout
+
+Array = NDArray[Any]
+WORD = np.dtype(np.int64)
+
+
+class Again:
+    """Takes arrays of the types, shapes and strides of an earlier call, with integers in the range shown to be safe,
+    and plain numbers where that call had them."""
+
+    def __init__(self, known: Executable, given: Mapping[str, Any], ranges: Mapping[str, tuple[int, int]]) -> None:
+        from .frame import Check, Frame  # Numba is imported when something is first compiled
+
+        self.names = known.loops.inputs
+        self.complete = known.complete
+        context = known.context
+        self.numbers = [(k, dtype) for k, (name, dtype) in enumerate(known.inputs) if type(given[name]) is float]
+        self.updated = [(old, dtype) for old, _, dtype, _ in context.results if old is not None]
+        numbers = {k for k, _ in self.numbers}
+        arrays = [np.zeros((), d) if k in numbers else given[name] for k, (name, d) in enumerate(known.inputs)]
+        between = [ranges.get(name) for name in self.names]
+        checks = [Check(a.dtype, a.shape, a.strides, b) for a, b in zip(arrays, between, strict=True)]
+        self.frame = Frame(known.table, context.words, context.links, context.memory_slot + 1, checks)
+
+    def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Array] | None:
+        """The outputs, or None for a call of another kind."""
+        if len(arguments) != len(self.names):
+            return None
+        try:
+            arrays = [arguments[name] for name in self.names]
+        except KeyError:
+            return None
+        for k, dtype in self.numbers:
+            if type(arrays[k]) is not float:
+                return None
+            with np.errstate(over="ignore"):  # a number too large for the type of the others is infinite
+                arrays[k] = np.array(arrays[k], dtype)
+        for k, dtype in self.updated:  # these are copied before the check
+            if type(arrays[k]) is not np.ndarray or arrays[k].dtype != dtype:
+                return None
+        return self.complete(arrays, self.frame)
+
+
+def can_be_made(known: Executable, given: Mapping[str, Any], ranges: Mapping[str, tuple[int, int]]) -> bool:
+    """Whether calls like this one need nothing but kernels: plain arrays as they are and numbers, and no libraries."""
+    return (
+        object_layout() is not None
+        and known.products is None
+        and bool(known.kernels)
+        and all(name in known.loops.inputs for name in given)
+        and all(type(given.get(name)) is float or _is_plain(given.get(name), dtype) for name, dtype in known.inputs)
+        and all(given[name].dtype == WORD for name in ranges)
+    )
+
+
+def _is_plain(value: Any, dtype: np.dtype[Any]) -> bool:
+    return type(value) is np.ndarray and value.dtype == dtype and value.flags.c_contiguous

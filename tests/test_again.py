@@ -1,0 +1,127 @@
+"""A call like the last one takes a short way through compiled code: what is not like it must not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorswap as ts
+from tensorswap.run import again, frame, objects
+
+pytestmark = pytest.mark.compiled
+
+PROGRAM = "Y[n,d] = E[label[n],d] * X[n,d] * rate\nZ[d] += Y[n,d]\nreturn Y, Z"
+
+
+def arguments() -> dict[str, Any]:
+    numbers = np.random.default_rng(1)
+    return {
+        "E": numbers.standard_normal((5, 4)),
+        "label": np.array([0, 4, 2, 1, 1, 3]),
+        "X": numbers.standard_normal((6, 4)),
+        "rate": 0.5,
+    }
+
+
+def prepared() -> tuple[ts.Program, dict[str, Any]]:
+    """A program that has been called three times: the third call took the short way."""
+    program, given = ts.program(PROGRAM), arguments()
+    for _ in range(3):
+        program(given)
+    assert program._caller.again is not None
+    assert program._caller.again(given) is not None
+    return program, given
+
+
+def same(program: ts.Program, given: dict[str, Any]) -> None:
+    expected = program.run_reference(given)
+    for name, value in program(given).items():
+        assert value.dtype == expected[name].dtype
+        np.testing.assert_allclose(value, expected[name], rtol=1e-6)
+
+
+class Own(np.ndarray[Any, Any]):
+    """An array that is not numpy's own."""
+
+
+OTHERS: dict[str, Any] = {
+    "values": lambda a: {**a, "X": a["X"] + 1},
+    "order of names": lambda a: dict(reversed(a.items())),
+    "labels within the range": lambda a: {**a, "label": np.array([4, 3, 2, 1, 0, 0])},
+    "labels beyond the range": lambda a: {**a, "label": np.array([0, 1, 1, 1, 1, 1]), "E": a["E"][:2].copy()},
+    "batch": lambda a: {**a, "X": a["X"][:3].copy(), "label": a["label"][:3].copy()},
+    "strides": lambda a: {**a, "X": np.asfortranarray(a["X"])},
+    "every other": lambda a: {**a, "X": np.repeat(a["X"], 2, axis=1)[:, ::2]},
+    "type": lambda a: {k: v.astype(np.float32) if k in "EX" else v for k, v in a.items()},
+    "type of labels": lambda a: {**a, "label": a["label"].astype(np.int32)},
+    "byte order": lambda a: {**a, "X": a["X"].astype(">f8")},
+    "subclass": lambda a: {**a, "X": a["X"].view(Own)},
+    "list": lambda a: {**a, "X": a["X"].tolist()},
+    "whole number": lambda a: {**a, "rate": 2},
+    "array of no axes": lambda a: {**a, "rate": np.array(2.0)},
+    "number of numpy": lambda a: {**a, "rate": np.float64(2.0)},
+    "infinite": lambda a: {**a, "rate": float("inf")},
+    "read-only": lambda a: {**a, "X": np.broadcast_to(a["X"], a["X"].shape)},
+}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+def test_another_call_is_as_right_as_the_first(other: Any) -> None:
+    program, given = prepared()
+    for _ in range(3):
+        same(program, other(given))
+    same(program, given)
+
+
+WRONG: dict[str, Any] = {
+    "label above": lambda a: {**a, "label": np.array([0, 4, 5, 1, 1, 3])},
+    "label below": lambda a: {**a, "label": np.array([0, 4, -1, 1, 1, 3])},
+    "one missing": lambda a: {k: v for k, v in a.items() if k != "X"},
+    "one too many": lambda a: {**a, "W": a["X"]},
+    "another name": lambda a: {("W" if k == "X" else k): v for k, v in a.items()},
+    "too few rows": lambda a: {**a, "X": a["X"][:5]},
+    "an axis more": lambda a: {**a, "X": a["X"][None]},
+    "text": lambda a: {**a, "rate": "fast"},
+    "nothing": lambda a: {**a, "X": None},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+def test_what_was_refused_before_is_refused_again(wrong: Any) -> None:
+    program, given = prepared()
+    with pytest.raises(ts.SwapError):
+        program(wrong(given))
+    same(program, given)
+
+
+def test_inputs_that_are_updated_stay_as_they_are() -> None:
+    program = ts.program("W[i] = W[i] - 0.5 * G[i]")
+    given = {"W": np.arange(4.0), "G": np.ones(4)}
+    results = [program(given) for _ in range(4)]
+    np.testing.assert_array_equal(given["W"], np.arange(4.0))
+    for result in results:
+        np.testing.assert_array_equal(result, np.arange(4.0) - 0.5)
+    assert program._caller.again is not None
+    assert program._caller.again({"W": "text", "G": given["G"]}) is None
+
+
+def test_results_of_two_calls_share_no_memory() -> None:
+    program, given = prepared()
+    first, second = program(given), program(given)
+    assert not np.shares_memory(first["Y"], second["Y"])
+
+
+def test_where_objects_are_laid_out_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the addresses of arrays are asked of numpy, and no call is checked in compiled code."""
+    monkeypatch.setattr(again, "object_layout", lambda: None)
+    monkeypatch.setattr(frame, "object_layout", lambda: None)
+    program, given = ts.program(PROGRAM), arguments()
+    for _ in range(3):
+        same(program, given)
+    assert program._caller.again is None
+
+
+def test_the_layout_of_objects_is_found_here() -> None:
+    assert objects.object_layout() is not None
