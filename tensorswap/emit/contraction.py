@@ -219,6 +219,8 @@ class Roles:
             return None
         found = replace(taken, form="outer" if a.mode == "scalar" else "lane", a=a, b=b, summed=tuple(order))
         ease = {"direct": 2.0, "ahead": 1.8, "packed": 1.5}[b.mode] * (1.0 if contiguous else 0.6)
+        if columns < lanes * VECTORS[vector_bytes()]:
+            ease *= 0.6  # with fewer vectors in a row of the tile, there are more loads for each product
         if a.mode == "scalar" and self.collides(of_a[a.along]):
             ease *= 0.9  # of two indices the other one is the better row
         return (fits * ease, in_column, in_row), found

@@ -23,6 +23,7 @@ from .products import order_products
 from .sift import sift
 from .stride import unstride
 from .transposed import lay_in_line
+from .windows import channels_in_line
 from .work import Work
 
 
@@ -41,6 +42,7 @@ def prepare(loops: ir.Loops, sizes: Sizes) -> tuple[ir.Loops, Sizes]:
     share_values(work)
     order_products(work)
     split_operands(work)
+    channels_in_line(work)
     lay_in_line(work)
     _copy_before_change(work)
     fold(work, frozenset({*loops.inputs, *loops.outputs}))
