@@ -31,15 +31,21 @@ class Compiled:
 
 @cache
 def _codegen() -> Any:
-    """Numba's linker, with the symbols of its runtime known: code from the cache may name them."""
+    """Numba's linker."""
+    return cpu_target.target_context.codegen()
+
+
+@cache
+def _start_compiler() -> None:
+    """Numba's own functions and its runtime: code from the cache needs neither, and they take long to load."""
     context = cpu_target.target_context
     rtsys.initialize(context)
     context.refresh()
-    return context.codegen()
 
 
 @global_compiler_lock  # type: ignore[untyped-decorator]  # Numba is untyped
 def _compile(source: str) -> tuple[disk.ObjectCode, Any]:
+    _start_compiler()
     symbol = f"tensorswap_{disk.key(source)[:32]}"
     library = _codegen().create_library(symbol)
     library.enable_object_caching()
