@@ -231,6 +231,8 @@ class Nester:
             strip = grain
         if strip < grain:
             grain = 1
+        if not parallel and self.weight(index) <= strip:
+            return replace(found, local=(), axes={})  # one strip would be all
         return replace(found, strip=strip // grain * grain, grain=grain)
 
     def needs_rows(self, statement: ir.Statement, index: str) -> bool:

@@ -21,8 +21,15 @@ from .work import Work, product_of
 WORTHWHILE = 4  # points of the sum for each element of the copy
 
 
+Copies = dict[ir.Statement, str]  # a padded copy, with its names left out, and the tensor that holds it
+
+
 def pad(work: Work) -> None:
+    copies: Copies = {}
+
     def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
+        for copy in [c for c in copies if statement.target.tensor in ir.tensors_read(c)]:
+            del copies[copy]
         if blocks or statement.operator not in ir.SUM or statement.guard is None:
             return [statement]
         atoms = set(conjuncts(statement.guard))
@@ -31,13 +38,13 @@ def pad(work: Work) -> None:
             if isinstance(factor, ir.Access) and len(over) > 1 and not under:
                 bounds = set(bounds_of(work, factor))
                 if bounds and bounds >= atoms and over.count(factor) == 1:
-                    return _padded(work, statement, factor) or [statement]
+                    return _padded(work, statement, factor, copies) or [statement]
         return [statement]
 
     work.each(change)
 
 
-def _padded(work: Work, statement: ir.Statement, read: ir.Access) -> list[ir.Statement] | None:
+def _padded(work: Work, statement: ir.Statement, read: ir.Access, copies: Copies) -> list[ir.Statement] | None:
     indices: list[ir.Index] = []
     sources: list[Expr] = []
     places: list[Expr] = []
@@ -64,9 +71,18 @@ def _padded(work: Work, statement: ir.Statement, read: ir.Access) -> list[ir.Sta
     size = work.volume(i.name for i in indices)
     if work.volume(statement.indices) < WORTHWHILE * size:
         return None
-    copy = work.tensor("padded", indices)
     source = ir.Access(read.tensor, tuple(sources))
-    guard = conjunction(bounds_of(work, source))
-    instead = ir.Access(copy.tensor, tuple(places))
+    made = ir.Statement(work.tensor("padded", indices), "=", source, conjunction(bounds_of(work, source)))
+    alike = _nameless(made)
+    name = copies.setdefault(alike, made.target.tensor)
+    instead = ir.Access(name, tuple(places))
     value = ir.transform(statement.value, lambda n: instead if n == read else n)
-    return [ir.Statement(copy, "=", source, guard), replace(statement, value=value, guard=None)]
+    changed = replace(statement, value=value, guard=None)
+    return [made, changed] if name == made.target.tensor else [changed]
+
+
+def _nameless(copy: ir.Statement) -> ir.Statement:
+    """The same for copies that differ in nothing but their names."""
+    numbered = {index: ir.Index(str(k)) for k, index in enumerate(copy.indices)}
+    changed = ir.map_statement(copy, ir.substitute_indices(dict(numbered)))
+    return replace(changed, target=replace(changed.target, tensor=""))

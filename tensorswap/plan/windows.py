@@ -14,8 +14,9 @@ from ..language import ir
 from .work import Work, product_of
 
 WORTHWHILE = 16  # points of the sum for each element of the copy
-CHANNELS = 8  # values of an index in line that make vectors
+CHANNELS = range(8, 17)  # values of an index in line: enough for vectors, and in one or two lines of the cache
 SHORT = 16  # values of an index that are too few for it
+LOOPS = 3  # indices that a register tile can sum over where they lie
 
 
 def channels_in_line(work: Work) -> None:
@@ -49,12 +50,14 @@ def _channel(work: Work, statement: ir.Statement, read: ir.Access, other: ir.Acc
             return None
     if statement.target.tensor == read.tensor or read == other or len({*before}) < len(before):
         return None
+    if len(ir.candidates(statement)) > LOOPS:
+        return None
     size = math.prod(work.sizes.shapes[read.tensor])
     if work.volume(statement.indices) < WORTHWHILE * size:
         return None
     named = ir.index_names(other)
     names = [e.name for e in before if isinstance(e, ir.Index) and e.name in kept and e.name not in named]
-    return next((name for name in names if work.sizes.index[name] >= CHANNELS), None)
+    return next((name for name in names if work.sizes.index[name] in CHANNELS), None)
 
 
 def _rewritten(work: Work, statement: ir.Statement, read: ir.Access, channel: str) -> list[ir.Statement]:
