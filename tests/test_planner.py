@@ -602,3 +602,34 @@ def test_programs_after_each_pass(text: str) -> None:
         seed = numbers.standard_normal(np.shape(program.run_reference(arrays)))
         given = {**arrays, f"{name}.grad": seed}
         check(derivative, {k: v for k, v in given.items() if k in derivative.inputs})
+
+
+FLAT = {
+    "all axes": "Y[n,h,w] = X[n,h,w] * 2 + G[n]",
+    "a sum over two": "Y[n] += X[n,h,w] ** 2\nZ[n] max= X[n,h,w]",
+    "a value beside": "Y[n,h,w] = X[n,h,w] * V[w]",
+    "an index in the value": "Y[n,h,w] = X[n,h,w] * h + w",
+    "a condition": "Y[n,h,w] = X[n,h,w] if h > 2 else 0",
+    "chosen by data": "Y[n,h,w] = X[n,h,w] if X[n,h,w] > 0 else G[n]",
+    "turned": "Y[n,w,h] = X[n,h,w]",
+    "part of an axis": "size(w) = 8\nY[n,h,w] = X[n,h,w+1] * X[n,h,w+0]",
+    "a shift outside": "size(h) = 6\nY[n,h,w] = X[n,h+1,w] - X[n,h+0,w]",
+    "a window": "size(u) = 2\nY[n,h,w] += X[n,h+u,w]",
+    "groups": "M[n//2] += X[n,h,w]\nY[n,h,w] = X[n,h,w] - M[n//2]",
+    "first of all": "Y[n] argmax= X[n,h,w]",
+    "a random number": "Y[n,h,w] = X[n,h,w] * uniform(3, h, w)",
+    "gathered": "Y[n,h,w] = X[order[n],h,w]",
+}
+
+
+@pytest.mark.parametrize("text", FLAT.values(), ids=FLAT)
+def test_loops_that_run_on_in_memory(text: str) -> None:
+    numbers = np.random.default_rng(3)
+    program = ts.program(text)
+    arrays: Arrays = {
+        "X": numbers.standard_normal((6, 7, 9)),
+        "G": numbers.standard_normal(6),
+        "V": numbers.standard_normal(9),
+        "order": numbers.permutation(6),
+    }
+    check(program, {name: arrays[name] for name in program.inputs})

@@ -161,7 +161,9 @@ class Expressions:
             if isinstance(part, ir.Access):
                 shape = self.layout.sizes.shapes[part.tensor]
                 for place, extent in zip(part.indices, shape, strict=True):
-                    bare = isinstance(place, ir.Index) and self.layout.sizes.index[place.name] <= extent
+                    bare = isinstance(place, ir.Index) and (
+                        self.layout.sizes.index[place.name] <= extent or place.name in self.layout.joined
+                    )
                     if not bare and not (isinstance(place, ir.Number) and 0 <= place.value < extent):
                         return False
             elif (isinstance(part, ir.Call) and part.function not in QUICK) or (

@@ -26,6 +26,7 @@ from ..plan.nest import Nest
 from ..plan.work import product_of, statements_in
 from .contraction import ContractionWriter, Roles
 from .expression import Expressions
+from .flatten import flattened
 from .layout import Cut, Layout, Word
 
 BEST = "best of "  # names the tensor beside an argmax= that holds the values of its winners
@@ -268,6 +269,7 @@ class KernelWriter:
 
     def plain(self, statement: ir.Statement, indent: str, store: bool) -> None:
         """The statement as loops over its points."""
+        statement = flattened(statement, self.layout, {*self.fixed, *self.strips})
         order = self.loop_order(statement)
         reduced = [i for i in order if i in ir.candidates(statement)]
         if statement.operator in ("argmax=", "argmin="):

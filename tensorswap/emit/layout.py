@@ -57,6 +57,7 @@ class Layout:
     cuts: dict[str, dict[int, Cut]] = field(default_factory=dict)
     least: dict[str, int] = field(default_factory=dict)  # the fewest values that a strip of an index can have
     most: dict[str, int] = field(default_factory=dict)  # and the most, if strips are cut to size
+    joined: set[str] = field(default_factory=set)  # indices that run over all of two axes at once
 
     def tensor(self, name: str) -> str:
         if name not in self.tensors:
