@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,9 @@ WRONG: dict[str, Any] = {
     "an axis more": lambda a: {**a, "X": a["X"][None]},
     "text": lambda a: {**a, "rate": "fast"},
     "nothing": lambda a: {**a, "X": None},
+    "a mapping that makes up values": lambda a: defaultdict(
+        lambda: a["X"], {("W" if k == "X" else k): v for k, v in a.items()}
+    ),
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import tensorswap as ts
-from tensorswap.emit import contraction
+from tensorswap.emit import registers
 from tensorswap.run import call
 
 FOLDER = Path(__file__).parent / "golden"
@@ -88,7 +88,7 @@ def kernels(name: str) -> str:
 @pytest.fixture
 def one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans and sources follow the machine: here they are those of one with 16-byte vectors and two threads."""
-    monkeypatch.setattr(contraction, "vector_bytes", lambda: 16)
+    monkeypatch.setattr(registers, "vector_bytes", lambda: 16)
     monkeypatch.setattr(call, "threads", lambda: 2)
 
 
@@ -104,7 +104,7 @@ def test_stages_are_as_recorded(name: str) -> None:
 
 
 if __name__ == "__main__":
-    contraction.vector_bytes, call.threads = lambda: 16, lambda: 2
+    registers.vector_bytes, call.threads = lambda: 16, lambda: 2
     for name in (*PROGRAMS, *LIBRARY):
         (FOLDER / f"{name}.txt").write_text(stages(name))
     for name in SHAPES:

@@ -633,3 +633,62 @@ def test_loops_that_run_on_in_memory(text: str) -> None:
         "order": numbers.permutation(6),
     }
     check(program, {name: arrays[name] for name in program.inputs})
+
+
+# -- types, order, and what was there before
+
+NUMBERS = {
+    "bool": np.array([True, False, True]),
+    "int8": np.array([1, -2, 3], np.int8),
+    "uint8": np.array([1, 2, 3], np.uint8),
+    "int32": np.array([3, 0, -1], np.int32),
+    "int64": np.array([3, 0, -1]),
+    "float32": np.array([1.5, -2, 0], np.float32),
+    "float64": np.array([1.5, -2, 0]),
+}
+TYPED = {
+    "copied": "G[i] += A[i]\nY[i] = G[i]",
+    "compared": "G[i] += A[i] > 0\nY[i] = G[i] * B[i]",
+    "merged": "Y[i] += A[i]\nY[i] += B[i]",
+    "chosen": "Y[i] = A[i] if B[i] > 0",
+    "chosen sum": "Y[i] += A[i] if B[i] > 0",
+    "one slice": "for i:\n    G[i] += A[i]\n    Y[i] = G[i] * B[i]\nreturn Y",
+    "two slices": "H[0] += A[0]\nfor i:\n    H[i+1] += H[i] + B[i]\nY += H[size(i)]",
+}
+
+
+@pytest.mark.parametrize("text", TYPED.values(), ids=TYPED)
+def test_a_plan_changes_no_type(text: str) -> None:
+    program = ts.program(text)
+    for a in NUMBERS.values():
+        for b in NUMBERS.values():
+            arrays = {name: value for name, value in (("A", a), ("B", b)) if name in program.inputs}
+            expected, found = program.run_reference(arrays), program(arrays)
+            assert found.dtype == expected.dtype, (a.dtype, b.dtype)
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_outputs_keep_their_order() -> None:
+    program = ts.program("for t:\n    A[t] += X[t]\n    B[t] = X[t]\nreturn A, B")
+    assert list(program(X=np.ones(2))) == ["A", "B"]
+
+
+UPDATES = ("W[i] = 2 * W[i] if W[i] > 0", "W[i] = G[i] if G[i] > W[i]", "for t:\n    W[i] = 2 * W[i] if W[i] > H[t]")
+
+
+@pytest.mark.parametrize("text", UPDATES)
+def test_an_update_keeps_what_its_guard_leaves_out(text: str) -> None:
+    program = ts.program(text)
+    arrays = {"W": np.array([1.0, -1, 3]), "G": np.array([0.0, 5, 2]), "H": np.array([0.0, 2])}
+    check(program, {name: arrays[name] for name in program.inputs})
+
+
+@pytest.mark.parametrize(("first", "second"), [(10, 11), (11, 10), (3, 5), (4, 4)])
+def test_padded_copies_are_shared_only_where_they_are_equal(first: int, second: int) -> None:
+    program = ts.program(
+        "size(i) = size(X, 1)\nsize(j) = size(X, 1)\n"
+        "Y[c,i] += X[c,i+u-1] * W[u] if inside\nZ[c,j] += X[c,j+v-1] * V[v] if inside"
+    )
+    numbers = np.random.default_rng(1)
+    shapes = {"X": (2, 6), "W": (first,), "V": (second,)}
+    check(program, {name: numbers.standard_normal(shape) for name, shape in shapes.items()})

@@ -25,6 +25,7 @@ PEERS = ("tensorswap", "torch")
 
 class Peer:
     def __init__(self, name: str, threads: int) -> None:
+        self.name = name
         python = os.environ.get("TENSORSWAP_BENCH_TORCH_PYTHON", sys.executable) if name == "torch" else sys.executable
         counts = {f"{word}_NUM_THREADS": str(threads) for word in ("OMP", "OPENBLAS", "NUMBA", "MKL")}
         self.process = subprocess.Popen(
@@ -39,8 +40,17 @@ class Peer:
     def ask(self, command: str, value: Any) -> Any:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        print(json.dumps([command, value]), file=self.process.stdin, flush=True)
-        answer = json.loads(self.process.stdout.readline())
+        try:
+            print(json.dumps([command, value]), file=self.process.stdin, flush=True)
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise SystemExit(
+                f"the worker for {self.name} has ended: see above. `make bench` installs what is missing; "
+                "TENSORSWAP_BENCH_TORCH_PYTHON names an interpreter that has PyTorch"
+            )
+        answer = json.loads(line)
         if isinstance(answer, dict) and "error" in answer:
             raise RuntimeError(answer["error"])
         return answer

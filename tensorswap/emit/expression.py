@@ -250,6 +250,11 @@ class Expressions:
         raise AssertionError(f"no value for {type(node).__name__}")
 
 
+def joined(function: str, parts: list[str]) -> str:
+    """The `max` or `min` of the parts, which is the part itself if there is one."""
+    return parts[0] if len(parts) == 1 else f"{function}({', '.join(parts)})"
+
+
 def _is_whole(node: Expr) -> bool:
     return isinstance(node, ir.Number) and isinstance(node.value, int)
 
@@ -258,4 +263,4 @@ def _times(text: str, factor: int) -> str:
     return text if factor == 1 else f"{text} * {factor}" if factor >= 0 else f"{text} * ({factor})"
 
 
-__all__ = ["CAST", "Expressions"]
+__all__ = ["CAST", "Expressions", "joined"]

@@ -86,13 +86,16 @@ class Types:
         raise AssertionError(f"no type for {type(node).__name__}")
 
 
-def infer_types(loops: ir.Loops, inputs: Mapping[str, Kind]) -> Types:
-    """Repeats the statements until no type changes: a block may read what it writes later."""
-    types = Types(dict(inputs))
+def infer_types(loops: ir.Loops, inputs: Mapping[str, Kind], known: Mapping[str, Kind] | None = None) -> Types:
+    """Repeats the statements until no type changes: a block may read what it writes later. `known` kinds stay."""
+    known = known or {}
+    types = Types({**inputs, **known})
     while True:
         before = dict(types.tensors)
         for statement in loops.statements:
             name, operator = statement.target.tensor, statement.operator
+            if name in known:
+                continue
             kind = accumulated(operator, types.of(statement.value))
             if kind.dtype.kind != "f" and is_derivative(name) and not operator.startswith("arg"):
                 kind = WEAK_FLOAT

@@ -21,7 +21,8 @@ def choose(work: Work) -> None:
     def change(statement: ir.Statement, _: tuple[str, ...]) -> list[ir.Statement]:
         atoms = conjuncts(statement.guard)
         data = [atom for atom in atoms if any(isinstance(n, ir.Access) for n in ir.walk(atom))]
-        alone = statement.operator == "=" and writers[statement.target.tensor] == 1
+        fresh = statement.target.tensor not in work.loops.updated  # what was there before stays where the guard fails
+        alone = statement.operator == "=" and writers[statement.target.tensor] == 1 and fresh
         if not data or not (statement.operator in ir.SUM or (alone and len(data) == len(atoms))):
             return [statement]
         if alone and not all(isinstance(e, ir.Index) for e in statement.target.indices):

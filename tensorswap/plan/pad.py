@@ -21,14 +21,15 @@ from .work import Work, product_of
 WORTHWHILE = 4  # points of the sum for each element of the copy
 
 
-Copies = dict[ir.Statement, str]  # a padded copy, with its names left out, and the tensor that holds it
+Shape = tuple[int, ...]
+Copies = dict[tuple[ir.Statement, Shape], str]  # a padded copy, with its names left out, and the tensor that holds it
 
 
 def pad(work: Work) -> None:
     copies: Copies = {}
 
     def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
-        for copy in [c for c in copies if statement.target.tensor in ir.tensors_read(c)]:
+        for copy in [c for c in copies if statement.target.tensor in ir.tensors_read(c[0])]:
             del copies[copy]
         if blocks or statement.operator not in ir.SUM or statement.guard is None:
             return [statement]
@@ -73,7 +74,7 @@ def _padded(work: Work, statement: ir.Statement, read: ir.Access, copies: Copies
         return None
     source = ir.Access(read.tensor, tuple(sources))
     made = ir.Statement(work.tensor("padded", indices), "=", source, conjunction(bounds_of(work, source)))
-    alike = _nameless(made)
+    alike = _nameless(made), work.sizes.shapes[made.target.tensor]
     name = copies.setdefault(alike, made.target.tensor)
     instead = ir.Access(name, tuple(places))
     value = ir.transform(statement.value, lambda n: instead if n == read else n)

@@ -29,6 +29,8 @@ from .work import Work
 
 def prepare(loops: ir.Loops, sizes: Sizes) -> tuple[ir.Loops, Sizes]:
     """The program as kernels will run it, with the sizes of the names that were added."""
+    if loops.header is None:
+        loops = replace(loops, returns=loops.outputs)  # in this order, whatever the passes move
     work = Work(_hoist(loops), Sizes(dict(sizes.index), dict(sizes.shapes), sizes.statics))
     compare_inside(work)
     agree_on_names(work)

@@ -35,7 +35,7 @@ class Again:
 
     def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Array] | None:
         """The outputs, or None for a call of another kind."""
-        if len(arguments) != len(self.names):
+        if type(arguments) is not dict or len(arguments) != len(self.names):
             return None
         try:
             arrays = [arguments[name] for name in self.names]

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..emit.expression import CAST
-from ..emit.kernel import BEST, pointer_name
+from ..emit.kernel import pointer_name
+from ..emit.winner import BEST
 from .execute import Context, Executable
 from .memory import ALIGN
 

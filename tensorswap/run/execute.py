@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..emit.expression import Expressions
-from ..emit.kernel import BEST, Kernel, KernelWriter
+from ..emit.kernel import Kernel, KernelWriter
 from ..emit.layout import COPIES, Layout, constant_indices
+from ..emit.winner import BEST
 from ..interpret.grid import identity
 from ..interpret.reference import argument_offsets
 from ..language import ir
@@ -44,7 +45,8 @@ class Executable:
         same = len({array.dtype for array in bound.arrays.values()}) == 1 and bound.dtype.kind == "f"
         self.products = matrix_products(bound.loops, bound.sizes) if same else None
         self.loops, self.sizes = prepare(bound.loops, bound.sizes)
-        self.types: Types = infer_types(self.loops, bound.kinds)
+        written = infer_types(bound.loops, bound.kinds)  # of the program as it was written: a plan changes no type
+        self.types: Types = infer_types(self.loops, bound.kinds, written.tensors)
         self.default = bound.dtype
         self.constant = constant_indices(self.loops)
         layout = Layout(self.sizes, self.constant)
