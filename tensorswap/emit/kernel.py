@@ -20,6 +20,7 @@ from ..plan.work import statements_in
 from .contraction import ContractionWriter
 from .expression import Expressions
 from .layout import Cut, Layout, Word
+from .panels import PANEL
 from .plain import PlainWriter
 from .reduction import first_value
 from .roles import Roles
@@ -40,6 +41,7 @@ class Kernel:
     words: tuple[Word, ...]
     nest: Nest
     scratch: dict[str, int]  # bytes of each tensor and panel that a part has to itself
+    packed: int = 0  # elements that a kernel does nothing but pack, for the one behind it
 
 
 class KernelWriter:
@@ -69,6 +71,40 @@ class KernelWriter:
         self.steps: list[list[str]] = []  # functions that the kernel calls
         self.levels: list[tuple[str, frozenset[str]]] = []  # the nests around: index, and the tensors written within
         self.ahead: list[tuple[list[str], str]] = []  # the lines before the strips of each of them
+        self.packing: list[str] = []  # those before the strips of the outermost
+
+    def kernels(self) -> list[Kernel]:
+        """The kernel of the nest, and one before it for panels that all threads share."""
+        made = self.kernel()
+        return [self.packing_kernel(), made] if self.packing else [made]
+
+    def packing_kernel(self) -> Kernel:
+        """Threads pack panels in turn."""
+        used = set(NAME.findall("\n".join(self.packing)))
+        words = tuple(word for word in self.layout.words if word.local in used)
+        panels = [str(w.item) for w in words if str(w.item).startswith(PANEL)]
+        names = ", ".join(["part", "parts", *(word.local for word in words)])
+        loads = [
+            f"    {word.local} = context[{position}]"
+            if word.kind == "size"
+            else f"    {word.local} = {pointer_name(self.write.stored(str(word.item)))}(context[{position}])"
+            for position, word in enumerate(words, 2)
+        ]
+        lines = [
+            "@njit(**OPTIONS)",
+            f"def step0({names}):",
+            "    # panels, packed ahead",
+            *self.packing,
+            "",
+            "",
+            "def kernel(start, size, step, context):",
+            "    parts = context[0]",
+            *loads,
+            "    for part in range(start[0], start[0] + size[0]):",
+            f"        step0({names})",
+        ]
+        packed = sum(math.prod(self.layout.sizes.shapes[name]) for name in panels)
+        return Kernel("\n".join(lines) + "\n", words, Nest(None, (), "packs panels for all threads"), {}, packed)
 
     def kernel(self) -> Kernel:
         nest = self.nest
@@ -163,7 +199,9 @@ class KernelWriter:
                 self.filled = filled | (self.filled - set(item.local))
             else:
                 self.item(item, indent + "    ")
-        if before:
+        if before and level == 0:
+            self.packing = _dedented(before)
+        elif before:
             own = self.scope.strips.pop(nest.index)
             outer.append(f"{indent}{self.outlined(['    # panels, packed ahead', *_dedented(before)])}")
             self.scope.strips[nest.index] = own

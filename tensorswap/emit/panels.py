@@ -9,6 +9,8 @@ from ..language.affine import affine
 from ..language.ir import Number
 from .tiling import Tiling
 
+PANEL = "panel "  # names memory that holds panels
+
 
 class Panels:
     """Writes the packing of one contraction's operands, and tells where tiles find them. A side is "a" or "b"."""
@@ -33,7 +35,8 @@ class Panels:
         return self.pack("b", indent, panel, self.place_in_block(low))
 
     def pack_ahead(self, side: str, indent: str) -> list[str]:
-        """Panels of all that a statement reads of an operand, before the strips of some nest around it."""
+        """Panels of all that a statement reads of an operand, before the strips of some nest around it: each thread has
+        its own, save for those before the outermost nest, of which each packs a part for all."""
         operand, _, size = self.tiling.side(side)
         loops = self.loops_of(side)
         extents = [self.layout.most.get(i, self.layout.sizes.index[i]) for i in loops]
@@ -43,7 +46,8 @@ class Panels:
             lines.append(indent + self.tiling.loop(name))
             indent += "    "
         low, high = self.tiling.ranges[operand.along]
-        lines.append(f"{indent}for first in range({low}, {high}, {size}):")
+        begin, step = (low, f"{size}") if operand.level else (f"{low} + part * {size}", f"parts * {size}")
+        lines.append(f"{indent}for first in range({begin}, {high}, {step}):")
         lines.append(f"{indent}    {self.layout.index(operand.along)} = min(first, {high} - {size})")
         return lines + self.pack(side, indent + "    ", panel, self.place_ahead(side, "first"))
 
@@ -87,14 +91,15 @@ class Panels:
     # -- memory
 
     def name(self, side: str) -> str:
-        return f"panel {side} {id(self.tiling.statement)}"
+        return f"{PANEL}{side} {id(self.tiling.statement)}"
 
     def memory(self, side: str, size: int) -> str:
-        """The kernel's name for scratch memory that holds panels."""
+        """The kernel's name for memory that holds panels."""
         name = self.name(side)
+        operand, _, _ = self.tiling.side(side)
         if name not in self.layout.sizes.shapes:
             self.layout.sizes.shapes[name] = (size,)
-            self.layout.kinds[name] = "local"
+            self.layout.kinds[name] = "address" if operand.mode == "ahead" and not operand.level else "local"
             self.write.types.tensors[name] = self.write.types.tensors[self.tiling.statement.target.tensor]
         return self.layout.tensor(name)
 

@@ -111,7 +111,7 @@ class Caller:
         if known.executable is None:
             return PlanTable((), reason=known.reason)
         made = known.executable
-        rows = [row(k.nest, made.sizes, bound.dtype.itemsize) for k in made.kernels]
+        rows = [row(k.nest, made.sizes, bound.dtype.itemsize) for k in made.kernels if not k.packed]
         places, workspace = made.buffers
         return PlanTable(
             tuple(rows),

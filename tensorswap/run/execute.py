@@ -61,11 +61,11 @@ class Executable:
         self.kernels: list[Kernel] = []
         self.producer: dict[int, int] = {}  # the kernel that made the copies which another one adds up
         for nest in nests:
-            position = len(self.kernels)
-            self.kernels.append(self.kernel(nest))
+            self.kernels += self.kernels_of(nest)
+            position = len(self.kernels) - 1
             for name in nest.private:
                 self.producer[len(self.kernels)] = position
-                self.kernels.append(self.joining(name))
+                self.kernels += self.joining(name)
         self.inputs = [(name, self.stored(name)) for name in self.loops.inputs]
 
     def multiply(self, arrays: dict[str, Array]) -> dict[str, Array]:
@@ -79,13 +79,13 @@ class Executable:
     def stored(self, name: str) -> np.dtype[Any]:
         return self.expressions.stored(name)
 
-    def kernel(self, nest: Nest) -> Kernel:
+    def kernels_of(self, nest: Nest) -> list[Kernel]:
         continued = frozenset(name for name in nest.private if not self.begins(nest, name))
         return KernelWriter(
             self.loops, nest, self.types, self.sizes, self.default, self.constant, self.offsets, self.stores, continued
-        ).kernel()
+        ).kernels()
 
-    def joining(self, name: str) -> Kernel:
+    def joining(self, name: str) -> list[Kernel]:
         """The kernel that adds the copies of a tensor to it, in the order of the threads."""
         writers = [s for s in self.loops.statements if s.target.tensor == name]
         indices = tuple(ir.Index(f"axis {k} of {name}") for k in range(len(self.sizes.shapes[name])))
@@ -98,7 +98,7 @@ class Executable:
         value = ir.Access(PARTS + name, (ir.Index(COPIES), *indices))
         statement = ir.Statement(ir.Access(name, indices), ir.reduction(writers[0].operator), value)
         outermost = indices[0].name if indices else None
-        return self.kernel(Nest(outermost, (statement,), f"adds up the copies of {name}"))
+        return self.kernels_of(Nest(outermost, (statement,), f"adds up the copies of {name}"))
 
     def begins(self, nest: Nest, name: str) -> bool:
         """Whether nothing before the nest writes the tensor."""
@@ -135,6 +135,8 @@ class Executable:
     def parts(self, kernel: Kernel) -> int:
         """How many threads run a kernel."""
         nest = kernel.nest
+        if kernel.packed:
+            return self.threads if kernel.packed >= PARALLEL else 1  # about a nanosecond each
         if nest.index is None or self.sizes.index[nest.index] < 2:
             return 1
         work = sum(self.nanoseconds(s) for s in nest.statements)
