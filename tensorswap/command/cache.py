@@ -19,9 +19,9 @@ def run(chosen: argparse.Namespace) -> None:
     if place is None:
         print("no folder can be written to: kernels are not kept")
         return
-    files = [path for path in place.rglob("*") if path.is_file()] if place.is_dir() else []
+    files = [path for path in place.glob("*.kernel") if path.is_file()]  # a folder may hold what is not ours
     size = sum(path.stat().st_size for path in files)
-    print(f"{place}: {len(files)} files, {size / 1e6:.1f} MB")
+    print(f"{place}: {len(files)} kernels, {size / 1e6:.1f} MB")
     if chosen.clear:
         for path in files:
             path.unlink(missing_ok=True)

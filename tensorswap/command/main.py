@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from .. import __version__
 from ..errors import SwapError
-from . import cache, doctor, show, train
+from . import bench, cache, doctor, show, train
 
-PARTS = (train, show, cache, doctor)
+PARTS = (train, show, bench, cache, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,6 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SwapError as error:
         print(f"tensorswap: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("tensorswap: interrupted", file=sys.stderr)
+        return 130
     except BrokenPipeError:  # the reader of our output has enough
         return 0
 

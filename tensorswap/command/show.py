@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..program import load, program
+from ..program import Program, load, program
 
 
 def add(words: Any) -> None:
@@ -17,11 +17,13 @@ def add(words: Any) -> None:
 
 
 def run(chosen: argparse.Namespace) -> None:
-    source = chosen.source
+    print(read(chosen.source).explain())
+
+
+def read(source: str) -> Program:
+    """The program of a file, an op, a model, standard input, or of statements."""
     if source == "-":
-        made = program(sys.stdin.read())
-    elif Path(source).suffix in (".loop", "") and not any(c in source for c in "=[\n"):
-        made = load(source)
-    else:
-        made = program(source)
-    print(made.explain())
+        return program(sys.stdin.read())
+    if Path(source).suffix in (".loop", "") and not any(c in source for c in "=[\n"):
+        return load(source)
+    return program(source)

@@ -25,7 +25,7 @@ class Corpus:
     def windows(self, count: int, seed: int) -> dict[str, Array]:
         """Random windows of the part to train on."""
         last = self.split - self.length - 1
-        return {"tokens": self.tokens, "start": np.random.default_rng(seed).integers(0, last + 1, count)}
+        return {"tokens": self.tokens, "start": _generator(seed).integers(0, last + 1, count)}
 
     @property
     def training(self) -> dict[str, Array]:
@@ -41,6 +41,8 @@ class Corpus:
 def read(path: Path | None, length: int, share: float) -> Corpus:
     if path is None:
         raise ArgumentError("a character model learns from a text", hint="--text FILE")
+    if length < 1:
+        raise ArgumentError(f"length is a whole number of 1 or more, not {length}", hint="--set length=16")
     try:
         content = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -61,7 +63,7 @@ def sample(
 ) -> str:
     """Text that the model writes: one character after the other, each drawn from what it expects next."""
     scores = _scores(model)
-    generator = np.random.default_rng(seed)
+    generator = _generator(seed)
     written = list(corpus.tokens[: corpus.length])
     static = {n: v for n, v in {**model.settings, **settings}.items() if n in scores.loops.static_names}
     for _ in range(count):
@@ -71,6 +73,11 @@ def sample(
         chances = np.exp((last - last.max()) / 0.8)
         written.append(int(generator.choice(len(chances), p=chances / chances.sum())))
     return "".join(corpus.characters[token] for token in written[corpus.length :])
+
+
+def _generator(seed: int) -> np.random.Generator:
+    """Any whole number is a seed, as it is for the parameters."""
+    return np.random.default_rng(seed & (2**64 - 1))
 
 
 def _scores(model: Model) -> Any:
