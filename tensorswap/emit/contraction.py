@@ -13,17 +13,19 @@ from .tiling import Ranges, Tiling
 
 
 class ContractionWriter:
-    """Writes one contraction. `ahead` takes the lines of each level of the nest that come before its strips."""
+    """Writes one contraction. `ahead` takes the lines of each level of the nest that come before its strips, `packing`
+    those that come before the kernel."""
 
     def __init__(
         self, found: Contraction, statement: ir.Statement, write: Expressions, lines: list[str], store: bool,
-        ahead: list[tuple[list[str], str]], ranges: Ranges,
+        ahead: list[tuple[list[str], str]], packing: list[str], ranges: Ranges,
     ) -> None:  # fmt: skip
         self.found = found
         self.write = write
         self.layout = write.layout
         self.lines = lines
         self.ahead = ahead
+        self.packing = packing
         self.tiling = Tiling(found, statement, write, ranges)
         self.panels = Panels(self.tiling)
         self.tile = TileCall(self.tiling, self.panels, lines, store)
@@ -48,7 +50,7 @@ class ContractionWriter:
             indent += "    "
         for side, operand in (("a", found.a), ("b", found.b)):
             if operand.mode == "ahead":
-                before, outer = self.ahead[operand.level]
+                before, outer = (self.packing, "    ") if self.panels.shared(side) else self.ahead[operand.level]
                 before += self.panels.pack_ahead(side, outer)
         indent = self.loops(indent, tiling.outer_loops)
         if found.conditions:

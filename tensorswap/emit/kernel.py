@@ -71,7 +71,7 @@ class KernelWriter:
         self.steps: list[list[str]] = []  # functions that the kernel calls
         self.levels: list[tuple[str, frozenset[str]]] = []  # the nests around: index, and the tensors written within
         self.ahead: list[tuple[list[str], str]] = []  # the lines before the strips of each of them
-        self.packing: list[str] = []  # those before the strips of the outermost
+        self.packing: list[str] = []  # the lines before the kernel
 
     def kernels(self) -> list[Kernel]:
         """The kernel of the nest, and one before it for panels that all threads share."""
@@ -199,9 +199,7 @@ class KernelWriter:
                 self.filled = filled | (self.filled - set(item.local))
             else:
                 self.item(item, indent + "    ")
-        if before and level == 0:
-            self.packing = _dedented(before)
-        elif before:
+        if before:
             own = self.scope.strips.pop(nest.index)
             outer.append(f"{indent}{self.outlined(['    # panels, packed ahead', *_dedented(before)])}")
             self.scope.strips[nest.index] = own
@@ -286,7 +284,9 @@ class KernelWriter:
         found = Roles(statement, self.write, scope.fixed, self.levels).find()
         if found is not None:
             ranges = {i: scope.range(i, [], [])[:2] for i in statement.indices if i not in scope.fixed}
-            writer = ContractionWriter(found, statement, self.write, scope.lines, store, self.ahead, ranges)
+            writer = ContractionWriter(
+                found, statement, self.write, scope.lines, store, self.ahead, self.packing, ranges
+            )
             writer.emit(indent, lambda deeper: self.plain.emit(statement, deeper, store))
             return
         self.plain.emit(statement, indent, store)

@@ -10,6 +10,7 @@ from ..language.ir import Number
 from .tiling import Tiling
 
 PANEL = "panel "  # names memory that holds panels
+SHARED = 1 << 14  # elements of panels for which a kernel of their own pays
 
 
 class Panels:
@@ -36,17 +37,16 @@ class Panels:
 
     def pack_ahead(self, side: str, indent: str) -> list[str]:
         """Panels of all that a statement reads of an operand, before the strips of some nest around it: each thread has
-        its own, save for those before the outermost nest, of which each packs a part for all."""
+        its own, or packs a part of those that all share."""
         operand, _, size = self.tiling.side(side)
         loops = self.loops_of(side)
-        extents = [self.layout.most.get(i, self.layout.sizes.index[i]) for i in loops]
-        panel = self.memory(side, math.prod(extents) * self.tiles_size(side))
+        panel = self.memory(side, self.size_ahead(side))
         lines = []
         for name in loops:
             lines.append(indent + self.tiling.loop(name))
             indent += "    "
         low, high = self.tiling.ranges[operand.along]
-        begin, step = (low, f"{size}") if operand.level else (f"{low} + part * {size}", f"parts * {size}")
+        begin, step = (f"{low} + part * {size}", f"parts * {size}") if self.shared(side) else (low, f"{size}")
         lines.append(f"{indent}for first in range({begin}, {high}, {step}):")
         lines.append(f"{indent}    {self.layout.index(operand.along)} = min(first, {high} - {size})")
         return lines + self.pack(side, indent + "    ", panel, self.place_ahead(side, "first"))
@@ -96,12 +96,21 @@ class Panels:
     def memory(self, side: str, size: int) -> str:
         """The kernel's name for memory that holds panels."""
         name = self.name(side)
-        operand, _, _ = self.tiling.side(side)
         if name not in self.layout.sizes.shapes:
             self.layout.sizes.shapes[name] = (size,)
-            self.layout.kinds[name] = "address" if operand.mode == "ahead" and not operand.level else "local"
+            self.layout.kinds[name] = "address" if self.shared(side) else "local"
             self.write.types.tensors[name] = self.write.types.tensors[self.tiling.statement.target.tensor]
         return self.layout.tensor(name)
+
+    def shared(self, side: str) -> bool:
+        """Whether all threads share panels: large ones that stay as they are for the whole kernel."""
+        operand, _, _ = self.tiling.side(side)
+        return operand.mode == "ahead" and operand.level == 0 and self.size_ahead(side) >= SHARED
+
+    def size_ahead(self, side: str) -> int:
+        """Elements of all panels of an operand."""
+        extents = [self.layout.most.get(i, self.layout.sizes.index[i]) for i in self.loops_of(side)]
+        return math.prod(extents) * self.tiles_size(side)
 
     def loops_of(self, side: str) -> list[str]:
         """The loops around the tiles that an operand moves with."""
