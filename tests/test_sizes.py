@@ -38,6 +38,9 @@ def shape(text: str, **shapes: tuple[int, ...]) -> tuple[int, ...]:
         ("Y[i] = X[3-i]", {"X": (9,)}, (4,)),
         ("size(i) = size(X, 0) // 2\nY[i] = X[2*i+1]", {"X": (7,)}, (3,)),
         ("size(Y, 0) = 9\nY[i+1] = X[i]", {"X": (4,)}, (9,)),
+        ("size(Y, -1) = 9\nY[j,i+1] = X[j,i]", {"X": (2, 4)}, (2, 9)),
+        ("size(Y, -1) = 9\nY[...,i] = X[...,i]", {"X": (2, 3, 4)}, (2, 3, 9)),
+        ("size(Y, -2) = 9\nY[...,i+1,j] = X[...,i,j]", {"X": (2, 3, 4)}, (2, 9, 4)),
     ],
 )
 def test_inference(text: str, shapes: dict[str, tuple[int, ...]], expected: tuple[int, ...]) -> None:

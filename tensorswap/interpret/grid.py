@@ -268,7 +268,9 @@ class Grid:
         return value.astype(dtype)
 
     def check_divisor(self, node: ir.Binary, divisor: Array, mask: Mask) -> None:
-        if node.operator in ("//", "%") and divisor.dtype.kind in "iuO" and (mask & (divisor == 0)).any():
+        if node.operator not in ("//", "%") or divisor.dtype.kind not in "iuO":
+            return
+        if np.broadcast_to(mask & (divisor == 0), self.shape).any():  # a grid without points divides nothing
             raise BoundsError(f"`{show(node)}` divides by zero", node.span, "keep zero out with a guard")
 
     def places(self, access: ir.Access, mask: Mask) -> list[Array]:

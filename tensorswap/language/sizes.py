@@ -74,12 +74,17 @@ def bare_written(loops: ir.Loops) -> dict[Axis, str]:
     for statement in loops.statements:
         for axis, place in enumerate(statement.target.indices):
             found.setdefault((statement.target.tensor, axis), set()).add(ir.bare(place))
-    declared = {(d.subject.tensor, d.subject.axis) for d in loops.sizes if isinstance(d.subject, ir.AxisSize)}
+    declared = {declared_axis(loops, d.subject) for d in loops.sizes if isinstance(d.subject, ir.AxisSize)}
     return {
         key: name
         for key, names in found.items()
         if len(names) == 1 and (name := next(iter(names))) is not None and key not in declared
     }
+
+
+def declared_axis(loops: ir.Loops, subject: ir.AxisSize) -> Axis:
+    """The axis that `size(X, -1) = ...` declares, counted from the front."""
+    return subject.tensor, subject.axis + (loops.ranks.get(subject.tensor, 0) if subject.axis < 0 else 0)
 
 
 def infer(loops: ir.Loops, given: frozenset[str] = frozenset()) -> SizeRules:
@@ -90,7 +95,7 @@ def infer(loops: ir.Loops, given: frozenset[str] = frozenset()) -> SizeRules:
         if isinstance(declaration.subject, ir.Size):
             index.setdefault(declaration.subject.index, declaration.value)
         elif isinstance(declaration.subject, ir.AxisSize):
-            axis.setdefault((declaration.subject.tensor, declaration.subject.axis), declaration.value)
+            axis.setdefault(declared_axis(loops, declaration.subject), declaration.value)
     inputs = frozenset(loops.inputs)
     for use in bare_uses(loops):
         if use.tensor in inputs:

@@ -14,6 +14,7 @@ __all__ = [
     "fractional_starts",
     "grid_positions",
     "linear_weights",
+    "max_unpool",
     "nearest_taps",
 ]
 
@@ -31,6 +32,18 @@ def fractional_starts(samples: Tensor, input_size: int, output_size: int, kernel
     i = torch.arange(output_size)
     starts = ((i + samples[..., None]) * alpha).floor() - (samples[..., None] * alpha).floor()
     return torch.where(i == output_size - 1, input_size - kernel_size, starts.detach().long())
+
+
+def max_unpool(values: Tensor, indices: Tensor, unpooled: Tensor, axes: int) -> Tensor:
+    """What PyTorch unpooled, with the gradient for the last value in each place; PyTorch's own goes to all of them."""
+    flat, places = values.flatten(-axes), indices.flatten(-axes)
+    position = torch.arange(flat.shape[-1]).expand(places.shape)
+    shape = unpooled.flatten(-axes).shape
+    last = torch.full(shape, -1).scatter_reduce(-1, places, position, "amax").gather(-1, places) == position
+    alone = torch.where(last, flat, 0)
+    out = torch.zeros(shape, dtype=values.dtype).scatter_add(-1, places, alone).reshape_as(unpooled)
+    assert torch.equal(out, unpooled)
+    return out
 
 
 def nearest_taps(input_size: int, output_size: int) -> Tensor:

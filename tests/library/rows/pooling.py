@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..table import Op
 
-ADDED = "PyTorch keeps the last of values that meet in one place, the loops add them: the places here differ"
+LAST = "the gradient is that of the last value in each place; PyTorch's goes to every value that met there"
 
 ROWS = (
     Op(
@@ -313,45 +313,51 @@ ROWS = (
     ),
     Op(
         "max_unpool1d",
-        "F.max_unpool1d(input, indices, kernel_size, stride, padding, (output_size,) if output_size else None)",
+        "R.max_unpool(input, indices, "
+        "F.max_unpool1d(input, indices, kernel_size, stride, padding, (output_size,) if output_size else None), 1)",
         (
             "input:2,3 indices=[[0,3,4],[1,2,5]] kernel_size=2",
             "input:1,2,3 indices=[[[1,2,6],[0,3,4]]] kernel_size=2 output_size=7",
             "input:1,4 indices=[[0,2,3,5]] kernel_size=3 stride=1",
             "input:1,1,3 indices=[[[1,0,4]]] kernel_size=3 stride=2 padding=1",
             "input:1,1 indices=[[0]] kernel_size=1",
+            "input:1,2,5 indices=[[[1,1,4,4,4],[0,2,1,2,0]]] kernel_size=3 stride=1",
+            "input:2,9 indices:2,9i10 kernel_size=2 stride=1",
         ),
-        note=ADDED,
+        note=LAST,
         speed="input:32,64,256 indices:32,64,256i512 kernel_size=2",
     ),
     Op(
         "max_unpool2d",
-        "F.max_unpool2d(input, indices, kernel_size, stride, padding, "
-        "(output_size, output_width) if output_size else None)",
+        "R.max_unpool(input, indices, F.max_unpool2d(input, indices, kernel_size, stride, padding, "
+        "(output_size, output_width) if output_size else None), 2)",
         (
             "input:1,2,2,2 indices=[[[[0,3],[9,14]],[[5,2],[12,11]]]] kernel_size=2",
             "input:1,2,3 indices:1,2,3w28 kernel_size=2 output_size=4 output_width=7",
             "input:1,1,3,2 indices:1,1,3,2w15 kernel_size=3 stride=2 padding=1",
             "input:1,1,2,2 indices=[[[[0,1],[2,3]]]] kernel_size=2 output_size=5",
             "input:1,1,1,1 indices=[[[[0]]]] kernel_size=1",
+            "input:2,2,3,4 indices:2,2,3,4i20 kernel_size=2 stride=1",
+            "input:1,3,3 indices=[[[6,6,7],[6,6,7],[11,11,7]]] kernel_size=3 stride=1",
         ),
         thnn=("SpatialMaxUnpooling",),
-        note=ADDED,
+        note=LAST,
         speed="input:32,32,28,28 indices:32,32,28,28i3136 kernel_size=2",
     ),
     Op(
         "max_unpool3d",
-        "F.max_unpool3d(input, indices, kernel_size, stride, padding, "
-        "(output_size, output_height, output_width) if output_size else None)",
+        "R.max_unpool(input, indices, F.max_unpool3d(input, indices, kernel_size, stride, padding, "
+        "(output_size, output_height, output_width) if output_size else None), 3)",
         (
             "input:1,1,2,1,2 indices:1,1,2,1,2w32 kernel_size=2",
             "input:1,2,1,2 indices:1,2,1,2w60 kernel_size=2 output_size=5 output_height=3 output_width=4",
             "input:1,1,1,2,3 indices:1,1,1,2,3w45 kernel_size=3 stride=2",
             "input:1,1,2,2,2 indices:1,1,2,2,2w27 kernel_size=2 stride=1",
             "input:1,1,1,1,1 indices=[[[[[0]]]]] kernel_size=1",
+            "input:1,2,2,3,3 indices:1,2,2,3,3i48 kernel_size=2 stride=1",
         ),
         thnn=("VolumetricMaxUnpooling",),
-        note=ADDED,
+        note=LAST,
         speed="input:8,16,8,14,14 indices:8,16,8,14,14i12544 kernel_size=2",
     ),
 )
