@@ -3,7 +3,7 @@
 from .backslash import backslash, path_weights
 from .eager import Function, Tensor, apply, define, register, tensor
 from .eager.products import einsum
-from .errors import SwapError
+from .errors import SwapError, SwapWarning
 from .gradcheck import gradcheck
 from .library import ops
 from .program import Program, load, program
@@ -14,6 +14,7 @@ __all__ = [
     "Function",
     "Program",
     "SwapError",
+    "SwapWarning",
     "Tensor",
     "apply",
     "backslash",

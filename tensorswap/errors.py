@@ -100,3 +100,7 @@ class DerivativeError(SwapError):
 
 class GradientMismatch(SwapError):
     """gradcheck found a derivative that disagrees with central differences."""
+
+
+class SwapWarning(UserWarning):
+    """Something that works, but slower or with less than was asked for; it is said once."""

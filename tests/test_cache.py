@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+import tensorswap as ts
+from tensorswap.run import cache
+
+from .damage import kernels_survive
 
 SESSION = """
 import numpy as np, tensorswap as ts
@@ -61,7 +68,7 @@ def test_every_function_is_found_again(tmp_path: Path) -> None:
     assert outcome(session(tmp_path, FUNCTIONS)) == "kept"
 
 
-@pytest.mark.parametrize("damage", ["truncated", "flipped", "emptied", "swapped", "text"])
+@pytest.mark.parametrize("damage", ["flipped", "header", "swapped"])
 def test_a_damaged_file_is_compiled_again(tmp_path: Path, damage: str) -> None:
     assert outcome(session(tmp_path)) == "fresh"
     files = sorted(tmp_path.glob("*.kernel"))
@@ -70,11 +77,9 @@ def test_a_damaged_file_is_compiled_again(tmp_path: Path, damage: str) -> None:
     for position, (file, content) in enumerate(zip(files, contents, strict=True)):
         middle = len(content) // 2
         file.write_bytes({
-            "truncated": content[:middle],
             "flipped": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
-            "emptied": b"",
+            "header": re.sub(rb'"code": [0-9]+', b'"code": 64', content),
             "swapped": contents[position - 1],
-            "text": b"not a kernel\n",
         }[damage])  # fmt: skip
     assert outcome(session(tmp_path)) == "fresh"
     assert outcome(session(tmp_path)) == "kept"
@@ -95,3 +100,96 @@ def test_a_folder_that_cannot_be_used_is_no_reason_to_fail(tmp_path: Path) -> No
     link.symlink_to(tmp_path, target_is_directory=True)
     assert outcome(session(link)) == "fresh"
     assert not list(tmp_path.glob("*.kernel"))
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A cache in a folder of its own, in this process."""
+    place = tmp_path / "kernels"
+    monkeypatch.setenv("TENSORSWAP_CACHE", str(place))
+    for kept in (cache.folder, cache._warn):
+        kept.cache_clear()
+    yield place
+    for kept in (cache.folder, cache._warn):
+        kept.cache_clear()
+
+
+MADE = cache.ObjectCode(cache.symbol("source"), b"code", b"bitcode")
+
+
+def test_no_damage_to_any_part_of_a_file_is_believed(own_cache: Path) -> None:
+    assert kernels_survive(240, seed=1) > 200
+    assert own_cache.stat().st_mode & 0o777 == 0o700
+
+
+def test_every_bit_counts(own_cache: Path) -> None:
+    cache.save("source", MADE)
+    (path,) = own_cache.iterdir()
+    content = path.read_bytes()
+    for place in range(len(content)):
+        for bit in range(8):
+            path.write_bytes(content[:place] + bytes([content[place] ^ (1 << bit)]) + content[place + 1 :])
+            assert cache.load("source") is None, (place, bit)
+
+
+def test_a_file_that_is_not_ours_is_not_read(own_cache: Path, tmp_path: Path) -> None:
+    cache.save("source", MADE)
+    (path,) = own_cache.iterdir()
+    assert cache.load("source") == MADE
+    path.chmod(0o666)
+    assert cache.load("source") is None
+    path.chmod(0o600)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert cache.load("source") is None
+    path.unlink()
+    os.mkfifo(path, 0o600)  # reading it would wait for ever
+    assert cache.load("source") is None
+    path.unlink()
+    path.mkdir(0o700)
+    assert cache.load("source") is None
+    with pytest.warns(ts.SwapWarning, match="nothing can be written"):
+        cache.save("source", MADE)
+    assert list(own_cache.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("fault", ["open to others", "a link", "a file", "foreign"])
+def test_a_folder_that_others_may_write_is_not_used(
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    if fault == "open to others":
+        own_cache.mkdir()
+        own_cache.chmod(0o777)
+    elif fault == "a link":
+        own_cache.symlink_to(tmp_path, target_is_directory=True)
+    elif fault == "a file":
+        own_cache.write_text("in the way")
+    else:
+        own_cache.mkdir(mode=0o700)
+        user = os.getuid()
+        monkeypatch.setattr(os, "getuid", lambda: user + 1)
+    with pytest.warns(ts.SwapWarning, match="compiled kernels are not kept"):
+        cache.save("source", MADE)
+    assert cache.load("source") is None  # without a second warning
+    assert not list(tmp_path.glob("**/*.kernel"))
+
+
+def test_a_full_disk_is_said_once_and_leaves_nothing(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.warns(ts.SwapWarning, match="No space left"):
+        cache.save("source", MADE)
+    cache.save("another", MADE)  # without a second warning
+    assert not list(own_cache.iterdir())
+
+
+def test_code_that_the_linker_refuses_is_compiled_again(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tensorswap.run import compile as compiler
+
+    def broken() -> object:
+        raise RuntimeError("no such symbol")
+
+    monkeypatch.setattr(compiler, "_codegen", broken)
+    assert compiler._linked(MADE) is None

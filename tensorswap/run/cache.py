@@ -1,17 +1,21 @@
 """Machine code on disk, by the content of its source: a bad file costs time, never correctness.
 
-One file holds one kernel: a line with its key, its symbol and a checksum, then the object code. Files are written
-beside their place and moved there at once, so that many processes may compile the same kernel at the same time;
-whatever is damaged, foreign or unreadable is compiled again.
+One file holds one kernel: a line with a checksum of all that follows, a line with the key and the symbol, then the
+object code. Files are written beside their place and moved there at once, so that many processes may compile the same
+kernel at the same time; whatever is damaged, foreign or unreadable is compiled again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import platform
+import stat
 import tempfile
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,6 +25,11 @@ import numba
 import numpy as np
 from llvmlite.binding import get_host_cpu_features, get_host_cpu_name
 from platformdirs import user_cache_path
+
+from ..errors import SwapWarning
+
+LARGEST = 1 << 30  # bytes of a file that is read at all
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True)
@@ -47,53 +56,104 @@ def key(source: str) -> str:
     return hashlib.sha256(f"{stamp()}\n{source}".encode()).hexdigest()
 
 
+def symbol(source: str) -> str:
+    """The name of a source's function."""
+    return f"tensorswap_{key(source)[:32]}"
+
+
 @cache
 def folder() -> Path | None:
-    """Where kernels are kept: a folder of this user's own, or None if there can be none."""
+    """Where kernels are kept: a folder of this user's own, or None (with a warning) if there can be none."""
     place = Path(os.environ.get("TENSORSWAP_CACHE") or user_cache_path("tensorswap") / "kernels")
     try:
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if place.is_symlink() or (hasattr(os, "getuid") and place.stat().st_uid != os.getuid()):
-            return None
-    except OSError:  # a home that cannot be written: kernels live as long as the process
+        problem = _distrusted(place.lstat(), stat.S_ISDIR)
+        if not problem and not os.access(place, os.R_OK | os.X_OK):
+            problem = "cannot be read"
+    except (OSError, ValueError) as error:  # a home that cannot be written, a name that is none
+        problem = f"cannot be used: {str(error)[:200]}"
+    if problem:
+        _warn(f"the folder {place} {problem}")
         return None
     return place
 
 
-def load(source: str) -> ObjectCode | None:
-    """The kept code of a source, if it is whole."""
+@cache  # one warning for each process
+def _warn(problem: str) -> None:
+    advice = "TENSORSWAP_CACHE names another folder"
+    warnings.warn(f"compiled kernels are not kept, so that each process compiles: {problem}; {advice}", SwapWarning, 3)
+
+
+def _distrusted(status: os.stat_result, is_kind: Callable[[int], bool]) -> str:
+    """Why what lies there may not be ours: code from it will run."""
+    if stat.S_ISLNK(status.st_mode):
+        return "is a symbolic link"
+    if not is_kind(status.st_mode):
+        return "is something else"
+    if hasattr(os, "getuid") and status.st_uid != os.getuid():
+        return "belongs to another user"
+    if status.st_mode & WRITABLE_BY_OTHERS and os.name == "posix":
+        return "can be written by other users (chmod go-w)"
+    return ""
+
+
+def read(name: str) -> bytes | None:
+    """The content of a file of the cache, if it is ours and whole."""
     place = folder()
     if place is None:
         return None
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
-        head, _, rest = (place / f"{key(source)}.kernel").read_bytes().partition(b"\n")
+        with os.fdopen(os.open(place / name, flags), "rb") as file:
+            status = os.fstat(file.fileno())
+            if _distrusted(status, stat.S_ISREG) or status.st_size > LARGEST:
+                return None
+            head, newline, content = file.read(LARGEST).partition(b"\n")
+    except OSError:  # absent, or unreadable
+        return None
+    return content if newline and head == _checksum(name, content) else None
+
+
+def write(name: str, content: bytes) -> None:
+    """Keeps a file for the next process; a full or locked disk is no reason to fail."""
+    place = folder()
+    if place is None:
+        return
+    part = None
+    try:
+        with tempfile.NamedTemporaryFile(dir=place, delete=False) as file:
+            part = file.name
+            file.write(_checksum(name, content) + b"\n" + content)
+        os.replace(part, place / name)
+    except OSError as error:
+        _warn(f"nothing can be written in {place}: {os.strerror(error.errno or 0)}")
+        if part is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(part)
+
+
+def _checksum(name: str, content: bytes) -> bytes:
+    """Of a content in its place: the file of another name is as wrong as a damaged one."""
+    return hashlib.sha256(name.encode() + b"\n" + content).hexdigest().encode()
+
+
+def load(source: str) -> ObjectCode | None:
+    """The kept code of a source, if it is whole."""
+    content = read(f"{key(source)}.kernel")
+    if content is None:
+        return None
+    try:
+        head, _, rest = content.partition(b"\n")
         entry = json.loads(head)
-        code, bitcode = rest[: entry["code"]], rest[entry["code"] :]
-        if hashlib.sha256(rest).hexdigest() != entry["checksum"] or entry["key"] != key(source):
-            return None  # damaged, or the file of another kernel
-        return ObjectCode(entry["symbol"], code, bitcode)
-    except (OSError, ValueError, KeyError, TypeError):  # absent, or damaged in any way: compiled again
+        size = entry["code"]
+        if entry["key"] != key(source) or entry["symbol"] != symbol(source) or not 0 < size <= len(rest):
+            return None
+        return ObjectCode(entry["symbol"], rest[:size], rest[size:])
+    except (ValueError, KeyError, TypeError, RecursionError):  # whole, but of another making
         return None
 
 
 def save(source: str, made: ObjectCode) -> None:
-    """Keeps code for the next process; a full or locked disk is no reason to fail."""
-    place = folder()
-    if place is None:
-        return
-    rest = made.code + made.bitcode
-    entry = {
-        "key": key(source),
-        "symbol": made.symbol,
-        "code": len(made.code),
-        "checksum": hashlib.sha256(rest).hexdigest(),
-    }
-    name = None
-    try:
-        with tempfile.NamedTemporaryFile(dir=place, delete=False) as file:
-            name = file.name
-            file.write(json.dumps(entry).encode() + b"\n" + rest)
-        os.replace(name, place / f"{key(source)}.kernel")
-    except OSError:
-        if name is not None:
-            Path(name).unlink(missing_ok=True)
+    """Keeps code for the next process."""
+    entry = {"key": key(source), "symbol": made.symbol, "code": len(made.code)}
+    write(f"{key(source)}.kernel", json.dumps(entry).encode() + b"\n" + made.code + made.bitcode)

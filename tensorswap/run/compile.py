@@ -20,19 +20,27 @@ class Compiled:
     def __init__(self, source: str) -> None:
         start_threads()
         kept = disk.load(source)
-        self.fresh = kept is None
-        if kept is None:
-            kept, self.library = _compile(source)
-            disk.save(source, kept)
-        else:
-            self.library = _codegen().unserialize_library((kept.symbol, "object", (kept.code, kept.bitcode)))
-        self.address = int(self.library.get_pointer_to_function(kept.symbol))
+        self.library = None if kept is None else _linked(kept)
+        self.fresh = self.library is None
+        if self.library is None:
+            made, self.library = _compile(source)
+            disk.save(source, made)
+        self.address = int(self.library.get_pointer_to_function(disk.symbol(source)))
 
 
 @cache
 def _codegen() -> Any:
     """Numba's linker."""
     return cpu_target.target_context.codegen()
+
+
+def _linked(kept: disk.ObjectCode) -> Any | None:
+    """The library of kept code, or None if it does not hold the function."""
+    try:
+        library = _codegen().unserialize_library((kept.symbol, "object", (kept.code, kept.bitcode)))
+        return library if library.get_pointer_to_function(kept.symbol) else None
+    except Exception:  # whatever the linker says of code that is not ours: it is compiled again
+        return None
 
 
 @cache
@@ -46,7 +54,7 @@ def _start_compiler() -> None:
 @global_compiler_lock  # type: ignore[untyped-decorator]  # Numba is untyped
 def _compile(source: str) -> tuple[disk.ObjectCode, Any]:
     _start_compiler()
-    symbol = f"tensorswap_{disk.key(source)[:32]}"
+    symbol = disk.symbol(source)
     library = _codegen().create_library(symbol)
     library.enable_object_caching()
     Lowerer(symbol, library, {"launch": launch}).lower(source)  # the source is ours: no user's text is in it
