@@ -1,6 +1,7 @@
 """tensorswap: index-loop statements, and their derivatives as programs of the same language."""
 
 from .backslash import backslash, path_weights
+from .debug import debug
 from .eager import Function, Tensor, apply, define, register, tensor
 from .eager.products import einsum
 from .errors import SwapError, SwapWarning
@@ -18,6 +19,7 @@ __all__ = [
     "Tensor",
     "apply",
     "backslash",
+    "debug",
     "define",
     "einsum",
     "fit",

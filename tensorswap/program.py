@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -21,13 +21,12 @@ from .language.check import check
 from .language.parse import Source, parse
 from .language.sizes import infer
 from .plan.table import PlanTable
-from .rules.activity import default_wrt, names_of
-from .rules.adjoint import derive
+from .rules.activity import check_of, check_wrt, default_wrt, names_of
 from .rules.batch import batch
+from .rules.derivation import Adjoint, Derivation, Gradient, HessianVector, Tangent, Without
 from .rules.inline import inline
 from .rules.once import shown_by_text
 from .rules.optional import optional_tensors, without
-from .rules.tangent import tangent
 from .run.arguments import Bound, bind, defaults
 from .run.call import Caller
 from .run.steps import derived_in_steps
@@ -38,9 +37,7 @@ Array = NDArray[Any]
 class Program:
     """Index-loop statements that run, print, and differentiate into programs of the same kind."""
 
-    def __init__(
-        self, loops: ir.Loops, origin: Program | None = None, derivation: Callable[[ir.Loops], ir.Loops] | None = None
-    ) -> None:
+    def __init__(self, loops: ir.Loops, origin: Program | None = None, derivation: Derivation | None = None) -> None:
         check(loops)
         self._loops = loops
         self._origin = origin  # a derivative is refused where its program would be, though it may run none of it
@@ -102,8 +99,7 @@ class Program:
         if not missing:
             return self
         if missing not in self._shorter:
-            derivation = self._derivation
-            again = None if derivation is None else lambda loops: without(derivation(loops), missing)
+            again = None if self._derivation is None else Without(self._derivation, missing)
             self._shorter[missing] = Program(without(self._loops, missing), self._origin, again)
         return self._shorter[missing]
 
@@ -153,16 +149,17 @@ class Program:
 
     def adjoint(self, wrt: Sequence[str], of: Sequence[str] | None = None) -> Program:
         """Takes the inputs and `Y.grad` for each output in `of`; gives `X.grad` for each in `wrt`."""
-        return self._derived(lambda loops: derive(loops, wrt, of)[0])
+        outputs = None if of is None else check_of(self._loops, of)
+        return self._derived(Adjoint(check_wrt(self._loops, wrt), outputs))
 
-    def _derived(self, derivation: Callable[[ir.Loops], ir.Loops]) -> Program:
+    def _derived(self, derivation: Derivation) -> Program:
         return Program(derivation(self._loops), self, derivation)
 
     def grad(self, of: str = "loss", wrt: Sequence[str] | None = None) -> Program:
         """For a scalar output: gives it, and `X.grad` for each in `wrt` (all that it depends on if None)."""
         return self._derived(self._gradient(of, wrt))
 
-    def _gradient(self, of: str, wrt: Sequence[str] | None) -> Callable[[ir.Loops], ir.Loops]:
+    def _gradient(self, of: str, wrt: Sequence[str] | None) -> Gradient:
         names = names_of("of", of)
         of = names[0] if len(names) == 1 else ""
         if not of:
@@ -174,22 +171,17 @@ class Program:
                 hint=f'use p.adjoint(wrt=[...], of=["{of}"]), which takes {of}.grad',
             )
         inputs = default_wrt(self._loops, [of]) if wrt is None and of in self._loops.written else wrt or ()
-        return lambda loops: derive(loops, inputs, [of], unit=True, keep=[of])[0]
+        return Gradient(of, check_wrt(self._loops, inputs))
 
     def tangent(self, wrt: Sequence[str]) -> Program:
         """Takes the inputs and `X.dot` for each in `wrt`; gives `Y.dot` for each output."""
-        return self._derived(lambda loops: tangent(loops, wrt))
+        return self._derived(Tangent(check_wrt(self._loops, wrt)))
 
     def hessian_vector(self, of: str = "loss", wrt: Sequence[str] | None = None) -> Program:
         """The tangent of the gradient: takes `X.dot`, gives `X.grad.dot`."""
-        derivation = self._gradient(of, wrt)
+        gradient = self._gradient(of, wrt)
         along = default_wrt(self._loops, names_of("of", of)) if wrt is None else wrt
-
-        def twice(loops: ir.Loops) -> ir.Loops:
-            gradient = derivation(loops)
-            return tangent(gradient, along, only=[name for name in gradient.outputs if name not in loops.written])
-
-        return self._derived(twice)
+        return self._derived(HessianVector(gradient, check_wrt(self._loops, along)))
 
     def batch(self, index: str, over: Sequence[str]) -> Program:
         """The program with `index` in front of the tensors named, and of all that depends on them."""

@@ -217,3 +217,33 @@ def test_panels_that_all_threads_share(text: str, monkeypatch: pytest.MonkeyPatc
         arrays = {name: numbers.standard_normal((size, size)) for name in "AB"}
         check(program, arrays)
         assert "parts * " in program.source(arrays)
+
+
+# -- products shared by several statements
+
+SHARED = {
+    "a number summed up": "Y[i] += A[m]*B[m]*D[i]\nZ[i] += A[m]*B[m]*D[i]*x[i]\nreturn Y, Z",
+    "with a scale": "Y[i] += 3*A[m]*B[m]*D[i]/s\nZ[i] -= A[m]*B[m]*D[i]*x[i]*s\nreturn Y, Z",
+    "three statements": "Y[i] += A[m]*B[m]*D[i]\nZ[i] += A[m]*B[m]*D[i]*x[i]\nV += A[m]*B[m]*D[i]\nreturn Y, Z, V",
+    "an index of the target alone": "Y[i,n] += A[m]*B[m]*D[i]\nZ[i] += A[m]*B[m]*D[i]*x[i]\nreturn Y, Z",
+    "two numbers": "Y[i] += A[m]*B[m]*C[k]*E[k]*D[i]\nZ[i] += A[m]*B[m]*C[k]*E[k]*D[i]*x[i]\nreturn Y, Z",
+}
+
+
+@pytest.mark.parametrize("text", SHARED.values(), ids=SHARED)
+def test_a_shared_product_keeps_every_factor(text: str) -> None:
+    numbers = np.random.default_rng(3)
+    shapes = {"A": 32, "B": 32, "C": 9, "E": 9, "D": 5, "x": 5, "s": ()}
+    program = ts.program(text)
+    arrays: Arrays = {
+        name: numbers.uniform(0.5, 1.5, shape) for name, shape in shapes.items() if name in program.inputs
+    }
+    if "n" in program.loops.indices:
+        arrays["n"] = 4
+    check(program, arrays)
+
+
+def test_the_gradient_of_a_sum_behind_a_fraction_keeps_the_sum() -> None:
+    program = ts.program("Y[i] += A[m]*B[m]/(1+x[i])\nloss += Y[i]**2").grad(wrt=["x"])
+    check(program, {"A": np.ones(32), "B": np.ones(32), "x": np.ones(2)})
+    np.testing.assert_allclose(program(A=np.ones(32), B=np.ones(32), x=np.ones(2))["x.grad"], [-256, -256])

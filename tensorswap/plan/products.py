@@ -40,7 +40,17 @@ class _Step:
     kept: frozenset[str]
     guard: frozenset[Expr]
     held: ir.Access | None  # where its values are
-    final: ir.Statement | None = None  # or the statement that adds them to their target, which can hold them apart
+    final: _Final | None = None  # or the statement that adds them to their target, which can hold them apart
+
+
+@dataclass(frozen=True)
+class _Final:
+    """The last statement of a sum, as `scale` times the product that is shared: a factor of the product may be a number
+    that an earlier step added up, so the statement's own text does not tell the two apart."""
+
+    statement: ir.Statement
+    scale: Expr
+    product: Expr
 
 
 def order_products(work: Work) -> None:
@@ -129,12 +139,13 @@ class _Orderer:
                 leaves = [leaf for k, leaf in enumerate(leaves) if k not in pair]
                 needed = frozenset().union(*(leaf.indices for leaf in leaves)) | target | guard
                 leaves.append(self.step(chosen, needed, atoms))
-        value = multiply(scale, product(leaf.value for leaf in leaves))
-        final = replace(statement, value=value)
+        last = product(leaf.value for leaf in leaves)
+        final = replace(statement, value=multiply(scale, last))
         self.out.append(final)
-        if all(isinstance(e, ir.Index) for e in statement.target.indices) and guard <= target:
+        own = frozenset().union(*(leaf.indices for leaf in leaves))
+        if all(isinstance(e, ir.Index) for e in statement.target.indices) and guard <= target <= own:
             parts: Counter[Hashable] = sum((leaf.parts for leaf in leaves), Counter())
-            self.steps.append(_Step(parts, target, frozenset(atoms), None, final))
+            self.steps.append(_Step(parts, target, frozenset(atoms), None, _Final(final, scale, last)))
 
     def shared_pair(self, statement: ir.Statement, leaves: list[_Leaf], output: frozenset[str]) -> tuple[int, ...]:
         """The first step of a best order: of equally good ones, that whose work another statement can share."""
@@ -218,13 +229,12 @@ class _Orderer:
         """Where the values of a step are: those of a last step are held apart from now on."""
         if step.held is None:
             assert step.final is not None
-            position = next(k for k, item in enumerate(self.out) if item is step.final)
-            _, scale = self.leaves(step.final.value)
-            leaves = [leaf.value for leaf in self.leaves(step.final.value)[0]]
-            indices = [e for e in step.final.target.indices if isinstance(e, ir.Index)]
+            final = step.final.statement
+            position = next(k for k, item in enumerate(self.out) if item is final)
+            indices = [e for e in final.target.indices if isinstance(e, ir.Index)]
             step.held = self.work.tensor("shared", indices)
-            first = ir.Statement(step.held, "+=", product(leaves), step.final.guard)
-            last = replace(step.final, value=multiply(scale, step.held))
+            first = ir.Statement(step.held, "+=", step.final.product, final.guard)
+            last = replace(final, value=multiply(step.final.scale, step.held))
             self.out[position : position + 1] = [first, last]
         return step.held
 

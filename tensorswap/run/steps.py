@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from ..language import ir
 from ..language.sizes import Sizes, infer, resolve
 from ..plan.products import has_long_product, order_products
 from ..plan.work import Work
+from ..rules.derivation import Derivation
 from ..rules.expand import expand
 from .arguments import Bound
 
 
-def derived_in_steps(origin: ir.Loops, derivation: Callable[[ir.Loops], ir.Loops], bound: Bound) -> Bound:
+def derived_in_steps(origin: ir.Loops, derivation: Derivation, bound: Bound) -> Bound:
     """What to run for a call of a derivative: the same results, with intermediate products shared."""
     if not has_long_product(origin) or any(i not in bound.sizes.index for i in origin.indices):
         return bound

@@ -1,0 +1,71 @@
+"""Derivations: how a program became a derivative, as values that can be run again, compared and pickled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..language import ir
+from .adjoint import derive
+from .optional import without
+from .tangent import tangent
+
+
+class Derivation(Protocol):
+    def __call__(self, loops: ir.Loops, /) -> ir.Loops: ...
+
+
+@dataclass(frozen=True)
+class Adjoint:
+    """By `wrt`, with a seed for each of `of`."""
+
+    wrt: tuple[str, ...]
+    of: tuple[str, ...] | None
+
+    def __call__(self, loops: ir.Loops) -> ir.Loops:
+        return derive(loops, self.wrt, self.of)[0]
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """By `wrt`, of a scalar, whose seed is 1; the scalar is an output too."""
+
+    of: str
+    wrt: tuple[str, ...]
+
+    def __call__(self, loops: ir.Loops) -> ir.Loops:
+        return derive(loops, self.wrt, [self.of], unit=True, keep=[self.of])[0]
+
+
+@dataclass(frozen=True)
+class Tangent:
+    """Along `wrt`."""
+
+    wrt: tuple[str, ...]
+
+    def __call__(self, loops: ir.Loops) -> ir.Loops:
+        return tangent(loops, self.wrt)
+
+
+@dataclass(frozen=True)
+class HessianVector:
+    """The tangent of a gradient, along `along`."""
+
+    gradient: Gradient
+    along: tuple[str, ...]
+
+    def __call__(self, loops: ir.Loops) -> ir.Loops:
+        gradient = self.gradient(loops)
+        only = [name for name in gradient.outputs if name not in loops.written]
+        return tangent(gradient, self.along, only=only)
+
+
+@dataclass(frozen=True)
+class Without:
+    """Another derivation, then the program for a call that leaves optional tensors out."""
+
+    derivation: Derivation
+    missing: frozenset[str]
+
+    def __call__(self, loops: ir.Loops) -> ir.Loops:
+        return without(self.derivation(loops), self.missing)
