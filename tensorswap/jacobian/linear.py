@@ -48,7 +48,7 @@ class Linear:
         self.fresh = FreshIndices({*self.derivative.names, *self.taken})
         self.name = ir.fresh("J", self.fresh.taken)
         self.fresh.taken.add(self.name)
-        self.shapes = Shapes(self.derivative, fresh=self.fresh.declared)
+        self.shapes = Shapes(self.derivative, fresh=self.fresh)
         self.active = depends_smoothly(self.derivative, [self.seed])
 
     def rank(self, tensor: str) -> int:
@@ -105,7 +105,7 @@ class Linear:
         """The whole program, with the sizes that its own text does not show."""
         body = tuple(self.items(self.derivative.body))
         if not any(term.target == self.result for term in self.terms):
-            places = self.joined(self.shapes.whole(self.result, self.fresh), self.directions())
+            places = self.joined(self.shapes.whole(self.result), self.directions())
             body = (*body, ir.Statement(ir.Access(self.name, places), "=", NOTHING))
         known = {name: access for name, access in self.derivative.known.items() if name != self.seed}
         derived = ir.Loops(body=body, statics=self.derivative.statics, known=known)

@@ -123,6 +123,14 @@ def product(parts: Iterable[Expr], start: Expr = ONE) -> Expr:
     return result
 
 
+def row_major(names: Iterable[str]) -> Expr:
+    """The position that indices count together, the last one fastest."""
+    position: Expr = ZERO
+    for name in names:
+        position = add(multiply(position, ir.Size(name)), ir.Index(name))
+    return position
+
+
 def conjunction(parts: Iterable[Expr | None]) -> Expr | None:
     """`a and b and ...` without doubles, or None if there is nothing to hold."""
     atoms: dict[Expr, None] = {}

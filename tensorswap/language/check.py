@@ -48,6 +48,7 @@ def _standing(loops: ir.Loops) -> set[str]:
     """The names that stand as an index somewhere, and not only in a `size(...)`."""
     nodes = [n for s in loops.statements for n in s.nodes]
     nodes += [n for a in loops.header_accesses for n in ir.walk(a)]
+    nodes += loops.ranges
     blocks = {b.index for _, around in loops.located for b in around}
     return blocks | {n.name for n in nodes if isinstance(n, ir.Index)}
 
@@ -315,6 +316,30 @@ def header_names(loops: ir.Loops) -> Iterator[Fault]:
                 known.add(access.tensor)
 
 
+def declared_names(loops: ir.Loops) -> Iterator[Fault]:
+    """`X[i,j]: array` declares an input with plain indices, once; `i: index` an index."""
+    seen: set[str] = set()
+    for access in loops.arrays:
+        if access.tensor in loops.written:
+            yield Fault(
+                f"{access.tensor} is declared as an array that is given, but the program writes it",
+                access.span,
+                f"remove the line, or declare an axis: `size({access.tensor}, 0) = ...`",
+            )
+        if access.tensor in seen:
+            yield Fault(f"{access.tensor} is declared twice", access.span, "remove one of the lines")
+        seen.add(access.tensor)
+        if not all(isinstance(place, ir.Index) for place in access.indices):
+            yield Fault(
+                f"{show_access(access)} in a declaration has plain indices only",
+                access.span,
+                f"write `{access.tensor}[i,j]: array`",
+            )
+    for node in loops.ranges:
+        if node.name in loops.static_names:
+            yield Fault(f"{node.name} is a static integer, not an index", node.span, "remove one of the two lines")
+
+
 def named_outputs(loops: ir.Loops) -> Iterator[Fault]:
     for name in loops.returns or ():
         if name not in loops.written:
@@ -384,5 +409,5 @@ def sizes_of_inputs(loops: ir.Loops) -> Iterator[Fault]:
 
 RULES = (
     one_kind_of_name, one_rank, batch_marker, whole_assignment, one_operator, complete_before_read, guard_atoms,
-    index_expressions, header_names, named_outputs, blocks_nest, axes_exist, sizes_of_inputs,
+    index_expressions, header_names, declared_names, named_outputs, blocks_nest, axes_exist, sizes_of_inputs,
 )  # fmt: skip

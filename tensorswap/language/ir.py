@@ -1,6 +1,6 @@
 """The IR: what a program is, as frozen typed nodes.
 
-    Loops      := header? statics sizes body returns?
+    Loops      := header? statics arrays ranges sizes body returns?
     Header     := name arguments outputs                    def name(X[i,j], rate=0.1, stride: int) -> Y[i]:
     Item       := Statement | Block
     Block      := for index [down]: Item+
@@ -212,14 +212,17 @@ class Header(Node):
 
 @dataclass(frozen=True)
 class Loops(Node):
-    """A whole program. `known` are names that a caller may pass although nothing uses them: tensors with the access
-    that they had, and indices."""
+    """A whole program. `arrays` are inputs whose axes are declared, `X[...,c]: array`, and `ranges` indices that no
+    bracket shows, `i: index`. `known` are names that a caller may pass although nothing uses them: tensors with the
+    access that they had, and indices."""
 
     body: tuple[Item, ...]
     sizes: tuple[SizeDeclaration, ...] = ()
     statics: tuple[StaticDeclaration, ...] = ()
     returns: tuple[str, ...] | None = None
     header: Header | None = None
+    arrays: tuple[Access, ...] = ()
+    ranges: tuple[Index, ...] = ()
     known: Mapping[str, Access | None] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
@@ -245,7 +248,7 @@ class Loops(Node):
     @cached_property
     def mentioned(self) -> tuple[str, ...]:
         """Names read, or asked for their size, in order of first appearance."""
-        names: dict[str, None] = {}
+        names: dict[str, None] = dict.fromkeys(a.tensor for a in self.arrays)
         for declaration in self.sizes:
             names |= dict.fromkeys(n.tensor for n in walk(declaration.value) if isinstance(n, AxisSize))
         for statement in self.statements:
@@ -311,6 +314,7 @@ class Loops(Node):
         names: dict[str, None] = {}
         for access in self.header_accesses:
             names |= dict.fromkeys(i.name for e in access.indices for i in walk(e) if isinstance(i, Index))
+        names |= dict.fromkeys(i.name for i in self.ranges)
         for declaration in self.sizes:
             for node in (declaration.subject, *walk(declaration.value)):
                 if isinstance(node, Size):
@@ -323,8 +327,9 @@ class Loops(Node):
 
     @cached_property
     def header_accesses(self) -> tuple[Access, ...]:
+        """Tensors whose axes are declared: arguments and outputs of a header, or the inputs of `X[i]: array`."""
         if not self.header:
-            return ()
+            return self.arrays
         arguments = tuple(a.access for a in self.header.arguments if isinstance(a, Argument))
         return arguments + self.header.outputs
 
@@ -473,7 +478,7 @@ def map_loops(loops: Loops, change: Callable[[Expr], Expr]) -> Loops:
 
     sizes = tuple(declaration(d) for d in loops.sizes)
     body = map_items(loops.body, lambda s: map_statement(s, change))
-    return replace(loops, header=header, sizes=sizes, body=body)
+    return replace(loops, header=header, arrays=tuple(access(a) for a in loops.arrays), sizes=sizes, body=body)
 
 
 def substitute_indices(values: dict[str, Expr]) -> Callable[[Expr], Expr]:

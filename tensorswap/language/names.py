@@ -11,7 +11,7 @@ def _kinds(loops: ir.Loops) -> tuple[frozenset[str], tuple[ir.StaticDeclaration,
     """The names that are indices, and static integers that only a size declaration shows."""
     declared = set(loops.static_names)
     implied: dict[str, ir.StaticDeclaration] = {}
-    indices: set[str] = set()
+    indices: set[str] = {node.name for node in loops.ranges}
     for declaration in loops.sizes:
         for node in (declaration.subject, *ir.walk(declaration.value)):
             if isinstance(node, ir.Size):
@@ -47,6 +47,18 @@ def _certain_indices(loops: ir.Loops, sized: set[str]) -> set[str]:
             accesses = [n for root in _roots(item) for n in ir.walk(root) if isinstance(n, ir.Access)]
             found |= {e.name for a in accesses for e in a.indices if isinstance(e, ir.Index)}
     return found
+
+
+def unshown_indices(loops: ir.Loops) -> list[str]:
+    """Indices that the text would show as scalars: they stand in values and guards alone, and need `i: index`."""
+    shown = {block.index for _, blocks in loops.located for block in blocks}
+    shown |= {n.index for d in loops.sizes for n in (d.subject, *ir.walk(d.value)) if isinstance(n, ir.Size)}
+    accesses = list(loops.header_accesses)
+    for statement in loops.statements:
+        shown |= {n.index for n in statement.nodes if isinstance(n, ir.Size)}
+        accesses += [n for n in statement.nodes if isinstance(n, ir.Access)]
+    shown |= {name for a in accesses for e in a.indices for name in ir.index_names(e)}
+    return list(dict.fromkeys(i for s in loops.statements for i in s.indices if i not in shown))
 
 
 def flat_items(body: tuple[ir.Item, ...]) -> list[ir.Item]:
@@ -93,4 +105,6 @@ def resolve_names(loops: ir.Loops) -> ir.Loops:
         return replace(item, target=places(item.target), value=ir.transform(item.value, kind), guard=guard)
 
     sizes = tuple(replace(d, value=ir.transform(d.value, kind)) for d in loops.sizes)
-    return replace(loops, body=tuple(settle(i) for i in loops.body), sizes=sizes, statics=loops.statics + extra)
+    arrays = tuple(places(a) for a in loops.arrays)
+    body = tuple(settle(i) for i in loops.body)
+    return replace(loops, body=body, sizes=sizes, arrays=arrays, statics=loops.statics + extra)

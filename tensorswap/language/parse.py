@@ -35,6 +35,13 @@ class _Returns:
 
 
 @dataclass(frozen=True)
+class _Array:
+    """`X[i,j]: array`."""
+
+    access: ir.Access
+
+
+@dataclass(frozen=True)
 class _Arguments:
     positional: tuple[ir.Expr, ...]
     keywords: tuple[tuple[str, ir.Expr], ...]
@@ -228,6 +235,12 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
 
     static_line = static_parameter
 
+    def array_line(self, meta: Any, items: list[Any]) -> _Array:
+        return _Array(self.tensor(meta, items))
+
+    def index_line(self, meta: Any, items: list[Token]) -> ir.Index:
+        return ir.Index(self._name(items[0]), span=self._span(meta))
+
     def parameters(self, meta: Any, items: list[Any]) -> list[Any]:
         return [item for item in items if item is not None]
 
@@ -393,7 +406,16 @@ def _assemble(items: list[Any], header: ir.Header | None) -> ir.Loops:
         statics=tuple(item for item in items if isinstance(item, ir.StaticDeclaration)),
         returns=returns[0].names if returns else None,
         header=header,
+        arrays=tuple(item.access for item in items if isinstance(item, _Array)),
+        ranges=tuple(item for item in items if isinstance(item, ir.Index)),
     )
+    declared = next((node for node in (*loops.arrays, *loops.ranges)), None)
+    if header and declared:
+        raise SyntaxFault(
+            "inside a `def`, arrays stand among its arguments, which show its indices",
+            declared.span,
+            f"write `def {header.name}(X[i], ...)`",
+        )
     if header and loops.statics:
         raise SyntaxFault(
             "inside a `def`, static integers stand among its arguments",

@@ -121,6 +121,8 @@ def program(loops: ir.Loops) -> str:
     """The canonical text of a whole program."""
     indent = "    " if loops.header else ""
     result = [header(loops.header)] if loops.header else [_static(s) for s in loops.statics]
+    result += [f"{access(a)}: array" for a in loops.arrays]
+    result += [f"{i.name}: index" for i in loops.ranges]
     result += [indent + declaration(d) for d in loops.sizes]
     result += lines(loops.body, indent)
     if loops.returns is not None:

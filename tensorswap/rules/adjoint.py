@@ -49,7 +49,7 @@ class Adjoint:
         self.active = active(self.forward, self.wrt, self.of)
         self.fresh = FreshIndices(set(self.forward.names))
         self.helpers = Helpers(self.forward, self.fresh)
-        self.shapes = Shapes(self.forward, fresh=self.fresh.declared)
+        self.shapes = Shapes(self.forward, fresh=self.fresh)
         self.held = held_values(self.forward)
         read = {name for s in self.forward.statements if s.target.tensor in self.active for name in ir.tensors_read(s)}
         self.name: dict[str, str] = {}
@@ -74,7 +74,7 @@ class Adjoint:
         """Y.grad.total starts as the seed Y.grad that the caller gives."""
         for tensor in self.of:
             if self.name[tensor].endswith(".total"):
-                indices = self.shapes.whole(tensor, self.fresh)
+                indices = self.shapes.whole(tensor)
                 yield ir.Statement(
                     ir.Access(self.name[tensor], indices), "+=", ir.Access(f"{tensor}.{self.suffix}", indices)
                 )
@@ -83,7 +83,7 @@ class Adjoint:
         """An input that nothing depends on has the derivative zero, said so."""
         for tensor in self.wrt:
             if self.name[tensor] not in written:
-                yield ir.Statement(ir.Access(self.name[tensor], self.shapes.whole(tensor, self.fresh)), "=", NOTHING)
+                yield ir.Statement(ir.Access(self.name[tensor], self.shapes.whole(tensor)), "=", NOTHING)
 
     def backward(self, body: tuple[ir.Item, ...], blocks: tuple[ir.Block, ...]) -> Iterator[ir.Item]:
         """The items in reverse, blocks turned around."""
@@ -233,7 +233,7 @@ def _header(header: ir.Header, making: Adjoint, keep: Sequence[str]) -> ir.Heade
     def result(tensor: str) -> ir.Access:
         if tensor in results:
             return results[tensor]
-        return ir.Access(tensor, making.shapes.whole(tensor, making.fresh))
+        return ir.Access(tensor, making.shapes.whole(tensor))
 
     seeds = () if making.unit else tuple(ir.Argument(named(result(y), f"{y}.{making.suffix}")) for y in making.of)
     outputs = (*(result(y) for y in keep), *(named(arguments[x], making.name[x]) for x in making.wrt))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..errors import ArgumentError, ProgramError, ShapeError
 from ..language import ir
-from ..language.build import product
+from ..language.build import product, row_major
 from ..language.ir import Expr
 from .activity import names_of
 
@@ -109,4 +109,6 @@ def expand_batch(loops: ir.Loops, ranks: Mapping[str, int]) -> ir.Loops:
         return node
 
     batched = {a.tensor for a in (*accesses, *(s.target for s in loops.statements)) if a.batched}
-    return ir.map_loops(loops, change)
+    flat = row_major(names)
+    written_out = ir.map_loops(loops, change)
+    return ir.map_loops(written_out, lambda node: flat if node == ir.Index(ir.BATCH) else node)

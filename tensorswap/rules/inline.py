@@ -32,7 +32,18 @@ def inline(
         return loops
     work = _Inliner(loops, definitions, library, active, {} if done is None else done)
     body = work.items(loops.body, ())
-    return replace(loops, body=body, sizes=(*loops.sizes, *work.sizes))
+    return _with_array(replace(loops, body=body, sizes=(*loops.sizes, *work.sizes)), work.batched)
+
+
+def _with_array(loops: ir.Loops, batched: Mapping[str, ir.Access]) -> ir.Loops:
+    """`X[...,c]: array` where only the header of a definition showed what `...` stands for."""
+    if loops.header or ir.BATCH not in loops.indices:
+        return loops
+    shown = [*loops.arrays, *(a for s in loops.statements for a in s.reads if a.tensor in loops.inputs)]
+    given = [access for name, access in batched.items() if name not in loops.written]
+    if any(access.batched for access in shown) or not given:
+        return loops
+    return replace(loops, arrays=(*loops.arrays, given[0]))
 
 
 class _Inliner:
@@ -50,6 +61,7 @@ class _Inliner:
         self.done = done
         self.used: dict[str, int] = {}
         self.sizes: list[ir.SizeDeclaration] = []
+        self.batched: dict[str, ir.Access] = {}  # what headers say of the caller's tensors with `...`
         self.taken = set(caller.names) | _names_in_calls(caller)
         self.ranks = {name: rank for name, rank in caller.ranks.items() if not _is_batched(caller, name)}
         self.axes = _axis_indices(caller)
@@ -119,6 +131,7 @@ class _Inliner:
         assert header is not None
         binding = _Binding(self, callee, values, call, blocks)
         self.sizes += binding.sizes()
+        self.batched = {**binding.batched(), **self.batched}
         return binding.body()
 
     def expand(self, call: ir.CallStatement, callee: ir.Loops, tensors: Mapping[str, Expr]) -> ir.Loops:
@@ -362,6 +375,12 @@ class _Binding:
             )
 
         return items(self.callee.body)
+
+    def batched(self) -> dict[str, ir.Access]:
+        """The arguments that have `...`, as the caller may declare them."""
+        arguments = [p for p in self.header.arguments if isinstance(p, ir.Argument) and p.name in self.read]
+        accesses = [ir.transform(p.access, self.change) for p in arguments if p.access.batched]
+        return {a.tensor: a for a in accesses if isinstance(a, ir.Access) and ir.bare(a.indices[0]) == ir.BATCH}
 
     def sizes(self) -> list[ir.SizeDeclaration]:
         """The callee's declarations, and what its header says of sizes that no statement of its body shows."""

@@ -8,8 +8,10 @@ from dataclasses import replace
 
 from ..language import build, ir
 from ..language.ir import Expr
+from .activity import integer_uses
 
-FOLDED = {"+": build.add, "-": build.subtract, "*": build.multiply, "/": build.divide}
+NEUTRAL = {"+": 0, "-": 0, "*": 1, "/": 1}
+WHOLE = 2**24  # whole numbers up to here are exact in every type that a program computes in
 
 
 def optional_tensors(loops: ir.Loops) -> dict[str, int | float]:
@@ -25,7 +27,12 @@ def optional_tensors(loops: ir.Loops) -> dict[str, int | float]:
 def without(loops: ir.Loops, missing: Set[str]) -> ir.Loops:
     """The program without these optional tensors."""
     assert loops.header is not None
-    values = {name: value for name, value in optional_tensors(loops).items() if name in missing}
+    integers = integer_uses(loops)
+    values = {
+        name: value if name in integers else float(value)  # whole numbers would make a result of theirs an integer
+        for name, value in optional_tensors(loops).items()
+        if name in missing
+    }
     arguments = tuple(a for a in loops.header.arguments if a.name not in values)
     changed = replace(loops, header=replace(loops.header, arguments=arguments))
     changed = replace(changed, body=ir.map_items(changed.body, lambda s: _filled_in(s, values)))
@@ -61,14 +68,35 @@ def _changed(
         changed = tuple(change(part) for part in parts)
         if all(a is b for a, b in zip(parts, changed, strict=True)):
             return node  # what stands in a bracket and is none of ours stays as it is written
-        if isinstance(node, ir.Binary) and node.operator in FOLDED:
-            return FOLDED[node.operator](*changed)
-        return ir.rebuild(node, changed)
+        return _folded(ir.rebuild(node, changed))
 
     guard = None if statement.guard is None else change(statement.guard)
     places = tuple(change(e) for e in statement.target.indices)
     target = replace(statement.target, indices=places)
     return replace(statement, target=target, value=change(statement.value), guard=guard)
+
+
+def _folded(node: Expr) -> Expr:
+    """Without the 0 of a sum and the 1 of a product. A product with 0 stays: it is NaN where the other factor is not
+    finite, as if the zeros had been given."""
+    if not isinstance(node, ir.Binary) or node.operator not in NEUTRAL:
+        return node
+    left, right = node.left, node.right
+    if isinstance(left, ir.Number) and isinstance(right, ir.Number):
+        return _of_numbers(node.operator, left.value, right.value) or node
+    if isinstance(right, ir.Number) and right.value == NEUTRAL[node.operator]:
+        return left
+    if isinstance(left, ir.Number) and left.value == NEUTRAL[node.operator] and node.operator in "+*":
+        return right
+    return node
+
+
+def _of_numbers(operator: str, a: int | float, b: int | float) -> ir.Number | None:
+    """The sum, difference or product of whole numbers that are exact in any precision."""
+    if operator == "/" or not (abs(a) < WHOLE and abs(b) < WHOLE and a == int(a) and b == int(b)):
+        return None
+    value = {"+": a + b, "-": a - b, "*": a * b}[operator]
+    return ir.Number(value) if abs(value) < WHOLE else None
 
 
 def _without_zeros(body: tuple[ir.Item, ...], writers: Counter[str]) -> tuple[ir.Item, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import DerivativeError
 from ..language import ir
-from ..language.build import ZERO, add, conjunction, multiply, opposite, product
+from ..language.build import ZERO, add, conjunction, opposite, product, row_major
 from ..language.ir import Expr, candidates
 from .names import helper
 from .once import disjoint
@@ -35,11 +35,10 @@ class Helpers:
             if other is statement:
                 break
             position = add(position, _count(other))
-        inner: Expr = ZERO
-        for name in candidates(statement):
-            inner = add(multiply(inner, ir.Size(name)), ir.Index(name))
         name = self._winner_name(group)
-        return ir.Compare("==", add(position, inner), ir.Access(name, statement.target.indices))
+        return ir.Compare(
+            "==", add(position, row_major(candidates(statement))), ir.Access(name, statement.target.indices)
+        )
 
     def meeting(self, statement: ir.Statement) -> list[ir.Statement]:
         """The statements that may write an element which the given one writes: all of the tensor's, or itself alone."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..language import ir
 from ..language.ir import Expr
+from ..language.names import unshown_indices
 from ..language.sizes import SizeRules, bare_written, infer
 from .known import known_tensors, pattern
 from .solve import FreshIndices
@@ -19,11 +19,13 @@ class Shapes:
 
     forward: ir.Loops
     base: dict[str, str] = field(default_factory=dict)
-    fresh: Mapping[str, Expr] = field(default_factory=dict)
+    fresh: FreshIndices = field(default_factory=lambda: FreshIndices(set()))
 
     @cached_property
     def rules(self) -> SizeRules:
-        return infer(self.forward)
+        """Formulas for all sizes; those of indices that only a call tells stand in them as `size(i)`."""
+        rules = infer(self.forward)
+        return infer(self.forward, frozenset(rules.missing)) if rules.missing else rules
 
     @cached_property
     def _written(self) -> dict[tuple[str, int], str]:
@@ -36,8 +38,8 @@ class Shapes:
     def exact(self, tensor: str, axis: int, index: str) -> bool:
         """Whether the axis is exactly as long as the index, by the forward program's own rules."""
         tensor = self.base.get(tensor, tensor)
-        if index in self.fresh:
-            return self.fresh[index] == self.extent(tensor, axis)
+        if index in self.fresh.declared:
+            return self.fresh.declared[index] == self.extent(tensor, axis)
         if tensor in self._inputs or (tensor, axis) in self._written:
             return index in self._bare.get((tensor, axis), ())
         return False
@@ -54,19 +56,19 @@ class Shapes:
                     found.setdefault((access.tensor, axis), set()).add(place.name)
         return found
 
-    def whole(self, tensor: str, fresh: FreshIndices) -> tuple[Expr, ...]:
+    def whole(self, tensor: str) -> tuple[Expr, ...]:
         """Indices that run over all of a forward tensor, its own where they do, new ones elsewhere."""
         found: list[Expr] = []
-        known = self.forward.known.get(tensor)
-        for axis in range(self.forward.ranks.get(tensor, len(known.indices) if known else 0)):
+        access = pattern(self.forward, tensor)
+        for axis, place in enumerate(access.indices if access else ()):
             own = [
                 i
                 for i in self.forward.indices
-                if ir.Index(i) not in found
-                and i in self._bare.get((tensor, axis), ())
-                and (i == ir.BATCH or self.exact(tensor, axis, i))
+                if ir.Index(i) not in found and i in self._bare.get((tensor, axis), ()) and self.exact(tensor, axis, i)
             ]
-            name = own[0] if own else fresh.of_axis(tensor, axis, self.extent(tensor, axis))
+            if ir.bare(place) == ir.BATCH:
+                own = [ir.BATCH]
+            name = own[0] if own else self.fresh.of_axis(tensor, axis, self.extent(tensor, axis))
             found.append(ir.Index(name))
         return tuple(found)
 
@@ -93,9 +95,40 @@ class Shapes:
 
     def declare(self, derived: ir.Loops) -> ir.Loops:
         """The derived program with every size declared that its own text would not show, or would show otherwise."""
+        derived = self._with_sizes(self._with_arrays(derived))
+        derived = self._counted_from_the_end(self._with_arrays(derived))
+        return replace(derived, ranges=tuple(ir.Index(name) for name in unshown_indices(derived)))
+
+    def _with_arrays(self, derived: ir.Loops) -> ir.Loops:
+        """`X[...,c]: array` where no input of the derived program shows what `...` stands for."""
+        if derived.header or derived.arrays or ir.BATCH not in derived.indices:
+            return derived
+        if any(a.batched for s in derived.statements for a in s.reads if a.tensor in derived.inputs):
+            return derived
+        primals = [self.base[name] for name in derived.written if name in self.base]
+        given = [n for n in (*derived.inputs, *primals, *self.forward.inputs) if n in self._inputs]
+        patterns = [(n, pattern(self.forward, n)) for n in (*given, *known_tensors(self.forward))]
+        shown = next((name for name, access in patterns if access is not None and access.batched), None)
+        return derived if shown is None else replace(derived, arrays=(ir.Access(shown, self.whole(shown)),))
+
+    def _counted_from_the_end(self, derived: ir.Loops) -> ir.Loops:
+        """The axes of a tensor with `...` whose accesses are gone are counted so that no access need show them."""
+        accessed = {a.tensor for s in derived.statements for a in (s.target, *s.reads)}
+        accessed |= {a.tensor for a in derived.header_accesses}
+
+        def change(node: Expr) -> Expr:
+            if isinstance(node, ir.AxisSize) and node.axis > 0 and node.tensor not in accessed:
+                access = pattern(self.forward, node.tensor)
+                if access is not None and access.batched:
+                    return replace(node, axis=node.axis - len(access.indices))
+            return node
+
+        return ir.map_loops(derived, change)
+
+    def _with_sizes(self, derived: ir.Loops) -> ir.Loops:
         sizes: dict[Expr, ir.SizeDeclaration] = {}
-        used = set(_indices_in_body(derived))
-        for name, value in self.fresh.items():
+        used = set(_indices_in_use(derived))
+        for name, value in self.fresh.declared.items():
             if name in used and name != ir.BATCH:
                 sizes[ir.Size(name)] = ir.SizeDeclaration(ir.Size(name), value)
         for declaration in self.forward.sizes:
@@ -114,7 +147,8 @@ class Shapes:
             asked |= used
             declared = {s.index for s in sizes if isinstance(s, ir.Size)}
             open_names = [i for i in (*derived.indices, *sorted(asked)) if i in asked and i not in known | declared]
-            new = [i for i in dict.fromkeys(open_names) if i in self.rules.index and i != ir.BATCH]
+            told = [i for i in dict.fromkeys(open_names) if self.rules.index.get(i, ir.Size(i)) != ir.Size(i)]
+            new = [i for i in told if i != ir.BATCH]
             if not new:
                 break
             for name in new:
@@ -128,7 +162,8 @@ class Shapes:
 
         def change(node: Expr) -> Expr:
             if isinstance(node, ir.AxisSize) and node.tensor not in self._inputs and node.tensor not in derived.written:
-                formula = self.rules.axis.get((node.tensor, node.axis))
+                axis = node.axis if node.axis >= 0 else node.axis + self.forward.ranks.get(node.tensor, 0)
+                formula = self.rules.axis.get((node.tensor, axis))
                 if formula is not None:
                     return ir.transform(formula, change)
             return node
@@ -163,8 +198,10 @@ class Shapes:
         return found
 
 
-def _indices_in_body(derived: ir.Loops) -> list[str]:
-    names: dict[str, None] = {}
+def _indices_in_use(derived: ir.Loops) -> list[str]:
+    """The indices of the statements, and of outputs that a header declares."""
+    outputs = derived.header.outputs if derived.header else ()
+    names: dict[str, None] = dict.fromkeys(i for a in outputs for e in a.indices for i in ir.index_names(e))
     for statement, blocks in derived.located:
         names |= dict.fromkeys(b.index for b in blocks)
         names |= dict.fromkeys(statement.indices)

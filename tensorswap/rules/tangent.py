@@ -126,7 +126,7 @@ def tangent(loops: ir.Loops, wrt: Sequence[str], only: Sequence[str] | None = No
     refuse_updates(loops, reached)
     dots = {name: f"{name}.{suffix}" for name in reached}
     fresh = FreshIndices(set(loops.names))
-    making = Tangent(loops, dots, fresh, Helpers(loops, fresh, after=False), Shapes(loops, fresh=fresh.declared))
+    making = Tangent(loops, dots, fresh, Helpers(loops, fresh, after=False), Shapes(loops, fresh=fresh))
     making.shapes.base |= {dot: name for name, dot in dots.items()}
     body = tuple(making.items(loops.body, ()))
     making.shapes.base |= making.helpers.like
@@ -138,7 +138,7 @@ def tangent(loops: ir.Loops, wrt: Sequence[str], only: Sequence[str] | None = No
         if name not in dots:  # independent of wrt: the derivative is zero, said so
             dots[name] = f"{name}.{suffix}"
             making.shapes.base[dots[name]] = name
-            body = (*body, ir.Statement(ir.Access(dots[name], making.shapes.whole(name, fresh)), "=", NOTHING))
+            body = (*body, ir.Statement(ir.Access(dots[name], making.shapes.whole(name)), "=", NOTHING))
     known = {**still_known(loops), **{dots[name]: pattern(loops, name) for name in wrt}}
     derived = ir.Loops(body=body, statics=loops.statics, known=known)
     if loops.header:
@@ -154,7 +154,6 @@ def _header(header: ir.Header, making: Tangent, wrt: Sequence[str], outputs: Seq
     results = {o.tensor: o for o in header.outputs}
     seeds = tuple(ir.Argument(ir.Access(making.dots[x], arguments[x].indices)) for x in wrt)
     made = tuple(
-        ir.Access(making.dots[y], results[y].indices if y in results else making.shapes.whole(y, making.fresh))
-        for y in outputs
+        ir.Access(making.dots[y], results[y].indices if y in results else making.shapes.whole(y)) for y in outputs
     )
     return ir.Header(f"{header.name}.tangent", (*header.arguments, *seeds), made)

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..errors import ArgumentError
-from ..language import ir
+from ..language import build, ir
 from ..language.hints import closest
 from ..program import Program, program
 from ..rules.adjoint import derive
-from ..rules.optional import FOLDED
 from .optimizers import Optimizer
+
+FOLDED = {"+": build.add, "-": build.subtract, "*": build.multiply, "/": build.divide}
 
 
 @dataclass(frozen=True)
