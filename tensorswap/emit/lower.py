@@ -169,7 +169,7 @@ class Lowerer:
             case ast.Constant(value=bool() as value):
                 return Value(llvm.Constant(TRUTH, int(value)), "b1")
             case ast.Constant(value=int() as value):
-                return Value(llvm.Constant(WORD, value), "i8")
+                return Value(llvm.Constant(WORD, wrapped(value)), "i8")
             case ast.Constant(value=float() as value):
                 return Value(llvm.Constant(llvm.DoubleType(), value), "f8")
             case ast.Name(id="inf"):
@@ -183,7 +183,7 @@ class Lowerer:
                 place, kind = self.place(node)
                 return Value(builder.load(place), kind)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)):
-                return Value(llvm.Constant(WORD, -value), "i8")
+                return Value(llvm.Constant(WORD, wrapped(-value)), "i8")
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 inner = self.value(operand)
                 negate = builder.neg(inner.code) if inner.type[0] != "f" else builder.fneg(inner.code, flags=FLAGS)
@@ -256,9 +256,15 @@ class Lowerer:
         assert op in (ast.FloorDiv, ast.Mod), op.__name__
         if a.type[0] == "u":
             return Value((builder.udiv if op is ast.FloorDiv else builder.urem)(a.code, b.code), a.type)
-        # towards minus infinity, as Python divides
+        # towards minus infinity, as Python divides; the least number by -1 wraps around, where a machine would stop
+        zero, one, minus = (llvm.Constant(a.code.type, k) for k in (0, 1, -1))
+        turned = builder.icmp_signed("==", b.code, minus)
+        if op is ast.Mod:
+            b = Value(builder.select(turned, one, b.code), b.type)
+        else:
+            a = Value(builder.select(turned, builder.neg(a.code), a.code), a.type)
+            b = Value(builder.select(turned, one, b.code), b.type)
         rest = builder.srem(a.code, b.code)
-        zero = llvm.Constant(a.code.type, 0)
         unequal = builder.icmp_signed("<", builder.xor(rest, b.code), zero)
         off = builder.and_(builder.icmp_signed("!=", rest, zero), unequal)
         if op is ast.Mod:
@@ -359,3 +365,8 @@ class Lowerer:
         )
         result = next((k for k, (_, t) in ELEMENTS.items() if t == signature.return_type), "b1")
         return Value(code, result)
+
+
+def wrapped(value: int) -> int:
+    """A whole number as 64 bits hold it."""
+    return (value + 2**63) % 2**64 - 2**63

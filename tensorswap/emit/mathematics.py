@@ -137,9 +137,13 @@ def _both(name: str, function: Callable[[Any], Any]) -> dict[str, Any]:
 
 @njit(**EXACT)
 def integer_power(base, exponent):  # type: ignore[no-untyped-def]  # int64, int64 -> int64
+    """By squaring: an exponent has at most 63 bits."""
     result = np.int64(1)
-    for _ in range(exponent):
-        result *= base
+    while exponent > 0:
+        if exponent & 1:
+            result *= base
+        base *= base
+        exponent >>= 1
     return result
 
 

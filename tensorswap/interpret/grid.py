@@ -13,19 +13,18 @@ from numpy.typing import NDArray
 
 from ..errors import BoundsError, DtypeError, LimitError
 from ..language import ir
-from ..language.affine import is_constant
-from ..language.build import conjuncts
+from ..language.build import conjuncts, is_integer
 from ..language.render import access as show_access
 from ..language.render import expression as show
 from ..language.render import statement as show_statement
 from ..language.types import number, promote
+from ..language.word import WORD, combined
 from .functions import FUNCTIONS, RANDOM
 
 if TYPE_CHECKING:
     from .reference import Interpreter, Tensor
 
 GRID_POINTS = 2**27
-HUGE = 2**40  # no axis is so long, and index arithmetic beyond it might wrap around
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -227,22 +226,30 @@ class Grid:
         return np.full((1,) * len(self.shape), value, np.int64 if isinstance(value, int) else np.float64)
 
     def integer(self, node: ir.Expr, mask: Mask) -> Array:
-        """An index expression in 64 bits, whatever the types of the arrays in it."""
-        if not self.is_huge(node, mask):
-            return self.whole(node, mask, np.dtype(np.int64))
-        limits = np.iinfo(np.int64)  # Python's own integers never wrap around; what is beyond 64 bits is out of bounds
-        return np.clip(self.whole(node, mask, np.dtype(object)), limits.min, limits.max).astype(np.int64)
+        """An index expression, whatever the types of the arrays in it: in Python's own integers, which never wrap
+        around, if a part of it needs more than 64 bits."""
+        fits = self.reach(node, mask) is not None
+        return self.whole(node, mask, np.dtype(np.int64 if fits else object))
 
-    def is_huge(self, node: ir.Expr, mask: Mask) -> bool:
-        """Whether an index expression holds numbers so large that arithmetic with them might wrap around."""
-        for part in ir.walk(node):
-            if isinstance(part, ir.Access):
-                value = self.read(part, mask)
-                if value.dtype.kind in "iu" and ((value > HUGE) | (value < -HUGE)).any():
-                    return True
-            elif is_constant(part) and not ir.children(part) and abs(self.sizes.value(part)) > HUGE:
-                return True
-        return False
+    def reach(self, node: ir.Expr, mask: Mask) -> tuple[int, int] | None:
+        """Numbers between which an index expression lies; None if it, or a part of it, may need more than 64 bits."""
+        low: int
+        high: int
+        match node:
+            case ir.Number() | ir.Static() | ir.Size() | ir.AxisSize():
+                low = high = self.sizes.value(node)
+            case ir.Index(name=name):
+                low, high = (self.fixed[name],) * 2 if name in self.fixed else (0, self.sizes.index[name])
+            case ir.Unary() | ir.Binary() | ir.Call():
+                parts = [self.reach(part, mask) for part in ir.children(node)]
+                known = [part for part in parts if part is not None]
+                if len(known) < len(parts):
+                    return None
+                low, high = combined(node, known)
+            case _:
+                value = self.evaluate(node, mask)
+                low, high = (int(value.min()), int(value.max())) if value.size and value.dtype.kind in "iu" else (0, 0)
+        return (low, high) if low >= -WORD and high <= WORD else None
 
     def whole(self, node: ir.Expr, mask: Mask, dtype: np.dtype[Any]) -> Array:
         match node:
@@ -282,7 +289,7 @@ class Grid:
             bad = everywhere & ((place < 0) | (place >= extent))
             if bad.any():
                 raise self.out_of_bounds(access, axis, place, bad)
-            places.append(np.where(everywhere, place, 0))
+            places.append(np.where(everywhere, place, 0).astype(np.int64))
         return places
 
     def out_of_bounds(self, access: ir.Access, axis: int, place: Array, bad: Mask) -> BoundsError:
@@ -331,12 +338,14 @@ class Grid:
                 first = self.truth(left, mask)
                 second = self.truth(right, mask & (first if operator == "and" else ~first))
                 return first & second if operator == "and" else first | second
+            case ir.Compare(operator=operator, left=left, right=right) if is_integer(left) and is_integer(right):
+                return np.asarray(OPERATIONS[operator](self.integer(left, mask), self.integer(right, mask)))
             case ir.Compare(operator=operator, left=left, right=right):
                 dtype = promote(number(self.types.of(left)), number(self.types.of(right))).dtype
                 a, b = self.evaluate(left, mask).astype(dtype), self.evaluate(right, mask).astype(dtype)
                 return np.asarray(OPERATIONS[operator](a, b))
             case ir.Call(function=function, arguments=arguments) if function in RANDOM:
-                return RANDOM[function]([self.integer(a, mask) for a in arguments])
+                return RANDOM[function]([self.whole(a, mask, np.dtype(np.int64)) for a in arguments])
         dtype = self.types.of(node).dtype
         match node:
             case ir.Unary(operand=operand):

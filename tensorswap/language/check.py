@@ -407,7 +407,49 @@ def sizes_of_inputs(loops: ir.Loops) -> Iterator[Fault]:
             )
 
 
+def numbers_fit(loops: ir.Loops) -> Iterator[Fault]:
+    """Whole numbers that the text computes fit 64 bits: 2**64 would be 0, even in a product with floating point."""
+    roots = [root for s in loops.statements for root in (s.target, s.value, s.guard) if root is not None]
+    for root in (*roots, *(d.value for d in loops.sizes)):
+        found: list[ir.Expr] = []
+        _constant(root, found)
+        for node in found:
+            text = show(node)
+            shown = text if len(text) <= 80 else f"{text[:80]}..."
+            yield Fault(
+                f"`{shown}` does not fit a 64-bit integer",
+                node.span,
+                "write a number in it with a point, such as 2.0, for floating point",
+            )
+
+
+def _constant(node: ir.Expr, found: list[ir.Expr]) -> int | None:
+    """The value of an expression of whole numbers alone; those beyond 64 bits are added to `found`."""
+    parts = [_constant(part, found) for part in ir.children(node)]
+    value: int | None = None
+    match node, parts:
+        case ir.Number(value=int() as number), _:
+            value = number
+        case ir.Unary(operator="-"), [int() as a]:
+            value = -a
+        case ir.Binary(operator=operator), [int() as a, int() as b]:
+            if operator in ("+", "-", "*"):
+                value = a + b if operator == "+" else a - b if operator == "-" else a * b
+            elif operator in ("//", "%") and b != 0:
+                value = a // b if operator == "//" else a % b
+            elif operator == "**" and b >= 0 and isinstance(ir.children(node)[1], ir.Number):
+                value = a**b if abs(a) < 2 or b < 64 else 2**64
+    if value is not None and not -(2**63) <= value < 2**63:
+        found.append(node)
+        return None
+    return value
+
+
 RULES = (
     one_kind_of_name, one_rank, batch_marker, whole_assignment, one_operator, complete_before_read, guard_atoms,
+<<<<<<< HEAD
     index_expressions, header_names, declared_names, named_outputs, blocks_nest, axes_exist, sizes_of_inputs,
+=======
+    index_expressions, header_names, named_outputs, blocks_nest, axes_exist, sizes_of_inputs, numbers_fit,
+>>>>>>> 62a4dd5 (Index arithmetic never wraps around: kernels run only where every part of it fits 64 bits)
 )  # fmt: skip

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from ..interpret import reference
 from ..language import ir
+from ..language.word import WORD
 from ..plan.table import PlanTable, row, shown
 from .again import Again, can_be_made
 from .arguments import Bound, bind, defaults
 from .execute import Executable
-from .safe import WORD, needs_interpreter
+from .safe import needs_interpreter, ranges_of
 
 Array = NDArray[Any]
 Signature = tuple[Any, ...]
@@ -83,7 +84,7 @@ class Caller:
         if known.executable is None:
             return reference.run(bound.loops, bound.arrays, bound.sizes, bound.kinds, bound.dtype)
         known.exact = reference.check(bound.loops, bound.arrays, bound.sizes, bound.kinds) or exact
-        known.ranges, known.again = _ranges(arguments), None
+        known.ranges, known.again = ranges_of(arguments), None
         if signature is not None:
             known.convert = known.executable.conversions(arguments)
             self.prepared[signature] = known
@@ -131,15 +132,6 @@ class Caller:
     def prepare(self, bound: Bound) -> Prepared:
         reason = needs_interpreter(bound)
         return Prepared(None if reason else Executable(self.in_steps(bound), threads()), reason, {})
-
-
-def _ranges(arguments: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
-    """The least and greatest value of every integer array."""
-    return {
-        name: (int(value.min()), int(value.max())) if value.size else (0, 0)
-        for name, value in arguments.items()
-        if isinstance(value, np.ndarray) and value.dtype.kind in "iu"
-    }
 
 
 def threads() -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from ..language import ir
@@ -11,14 +14,18 @@ from ..language.ir import Number
 from ..language.render import access as show_access
 from ..language.render import expression as show
 from ..language.types import infer_types
+from ..language.word import WORD, Reaches
 from ..rules.once import shown_by_text
 from .arguments import Bound
 
-WORD = 2**63 - 1  # the largest whole number that kernels compute with
+Ranges = Mapping[str, tuple[int, int]]
 
 
-def needs_interpreter(bound: Bound) -> str | None:
-    """Why a program cannot be compiled: something that only the values it computes can show."""
+def needs_interpreter(bound: Bound, ranges: Ranges | None = None) -> str | None:
+    """Why a program cannot be compiled: something that only the values it computes can show.
+
+    `ranges` are those of integer inputs, if kernels will meet more than the arrays at hand.
+    """
     for name, array in bound.arrays.items():
         if array.dtype == np.uint64 and array.size and int(array.max()) > WORD:
             return f"{name} holds whole numbers beyond 2**63"
@@ -32,13 +39,24 @@ def needs_interpreter(bound: Bound) -> str | None:
             if not is_constant(node.right) or bound.sizes.value(node.right) == 0:
                 return f"only a run shows whether `{show(node)}` divides by zero"
     computed = set(bound.loops.written)
-    gathered = {
-        name: (Number(int(array.min())), Number(int(array.max())))
-        for name, array in bound.arrays.items()
-        if array.dtype.kind in "iu" and array.size and name not in bound.loops.updated
-    }
+    found = {**ranges_of(bound.arrays), **(ranges or {})}
+    gathered = {n: (Number(low), Number(high)) for n, (low, high) in found.items() if n not in bound.loops.updated}
+    reaches = Reaches(bound.loops, bound.sizes, types, gathered)
+    for node in reaches.leaving():
+        return f"only a run shows whether `{show(node)}` stays within 64 bits"
+    for node in reaches.unsigned():
+        return f"`{show(node)}` may be beyond 2**63"
     for use in unproven(bound.loops, bound.sizes, gathered):
         parts = [*use.access.indices, *use.conditions]
         if any(isinstance(n, ir.Access) and n.tensor in computed for part in parts for n in ir.walk(part)):
             return f"only a run shows whether {show_access(use.access)} is in bounds"
     return None
+
+
+def ranges_of(arrays: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """The least and greatest value of every integer array; of one that holds none, nothing is ever read."""
+    return {
+        name: (int(value.min()), int(value.max())) if value.size else (0, 0)
+        for name, value in arrays.items()
+        if isinstance(value, np.ndarray) and value.dtype.kind in "iu"
+    }

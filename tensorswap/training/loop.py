@@ -17,7 +17,7 @@ from ..run.arguments import Bound, bind
 from ..run.call import threads
 from ..run.chunk import Chunk
 from ..run.execute import Executable
-from ..run.safe import needs_interpreter
+from ..run.safe import needs_interpreter, ranges_of
 from .data import Data, picker
 from .order import Rows
 from .update import Update
@@ -47,6 +47,7 @@ class Loop:
         self.picker = picker(made.model.loops, data, batch)
         self.chunks: dict[int, tuple[Chunk, dict[str, np.dtype[Any]]]] = {}
         self.fixed: dict[str, Array] = {}
+        self.ranges = ranges_of(data.examples)  # of all batches
 
     def arguments(self, rows: Array) -> dict[str, Any]:
         """What one step would be called with."""
@@ -98,7 +99,7 @@ class Loop:
     def _executable(self, program: Program, arguments: Mapping[str, Any]) -> Executable:
         program = program._for_call(arguments)
         bound: Bound = bind(program.loops, arguments)
-        reason = needs_interpreter(bound)
+        reason = needs_interpreter(bound, self.ranges)
         if reason:
             raise ArgumentError(f"this program cannot be trained in compiled steps: {reason}", hint="use ts.step")
         return Executable(program._in_steps(bound), threads())
