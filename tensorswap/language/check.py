@@ -447,9 +447,6 @@ def _constant(node: ir.Expr, found: list[ir.Expr]) -> int | None:
 
 RULES = (
     one_kind_of_name, one_rank, batch_marker, whole_assignment, one_operator, complete_before_read, guard_atoms,
-<<<<<<< HEAD
     index_expressions, header_names, declared_names, named_outputs, blocks_nest, axes_exist, sizes_of_inputs,
-=======
-    index_expressions, header_names, named_outputs, blocks_nest, axes_exist, sizes_of_inputs, numbers_fit,
->>>>>>> 62a4dd5 (Index arithmetic never wraps around: kernels run only where every part of it fits 64 bits)
+    numbers_fit,
 )  # fmt: skip
