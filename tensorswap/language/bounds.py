@@ -5,6 +5,7 @@ What this cannot prove (a gathered index under a condition, say) is handed back,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -85,6 +86,8 @@ def at_least_zero(atom: Expr) -> list[Expr]:
     if not isinstance(atom, ir.Compare) or affine(atom.left) is None or affine(atom.right) is None:
         return []
     left, right = atom.left, atom.right
+    if _fractions(atom):
+        return _beyond_fraction(left, atom.operator, right)
     match atom.operator:
         case "<=":
             return [subtract(right, left)]
@@ -97,6 +100,36 @@ def at_least_zero(atom: Expr) -> list[Expr]:
         case "==":
             return [subtract(left, right), subtract(right, left)]
     return []
+
+
+def _beyond_fraction(left: Expr, operator: str, right: Expr) -> list[Expr]:
+    """`i > 0.5` makes i - 1 at least zero: an index expression is whole, so the fraction can be the next whole number.
+
+    Only for a fraction alone on its side. Sums with fractions are rounded when they run, so nothing is said of them.
+    """
+    if operator in ("<", "<="):
+        left, right = right, left
+    side, other = (right, left) if _fraction(left) is None else (left, right)
+    value = _fraction(side)
+    if operator in ("==", "!=") or value is None or _fractions(other) or abs(value) > 2**31:
+        return []
+    if value != round(value) and abs(value - round(value)) < 1e-6:
+        return []  # where float32 takes part it is the whole number
+    strict = operator in ("<", ">")
+    if side is right:  # other > value
+        return [subtract(other, Number(math.floor(value) + 1 if strict else math.ceil(value)))]
+    return [subtract(Number(math.ceil(value) - 1 if strict else math.floor(value)), other)]
+
+
+def _fractions(node: Expr) -> bool:
+    return any(isinstance(n, Number) and not isinstance(n.value, int) for n in ir.walk(node))
+
+
+def _fraction(node: Expr) -> float | None:
+    if isinstance(node, ir.Unary) and node.operator == "-":
+        inner = _fraction(node.operand)
+        return None if inner is None else -inner
+    return node.value if isinstance(node, Number) and isinstance(node.value, float) else None
 
 
 def _holds(node: Expr, constraints: list[Expr], sizes: Sizes, gathered: Mapping[str, Bounds]) -> bool:
