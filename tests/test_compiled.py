@@ -258,7 +258,8 @@ FOUND = {  # programs that once went wrong
     "guard_on_everything": ("R[i,j] += Q[i,k] * X[k,j] if k <= i and k >= j - 2", {"Q": (33, 37), "X": (37, 41)}),
     "folded": ("F[0,i] = a[i]\nF[1,i] = b[i]\nfor t:\n    F[t+2,i] = F[t+1,i] + c[t] * F[t,i]\n"
                "Y[i] = F[size(t)+1,i] * 2 + F[size(t),i]", {"a": (5,), "b": (5,), "c": (6,)}),
-    "fractions_in_guards": ("Y[i] += X[i] * Z[j] if 0.5 < i <= 3.5 and j < i + 1.5 and 0.5*i < j", {"X": (7,), "Z": (5,)}),
+    "fractions_in_guards": ("Y[i] += X[i] * Z[j] if 0.5 < i <= 3.5 and j < i + 1.5 and 0.5*i < j",
+                            {"X": (7,), "Z": (5,)}),
     "fraction_that_keeps_a_read_in_bounds": ("Y[i] = X[i-1] + Z[i] if i > 0.5", {"X": (4,), "Z": (5,)}),
 }  # fmt: skip
 
