@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+import threading
+from dataclasses import dataclass, fields
 from types import TracebackType
 
 from .errors import ArgumentError
@@ -14,11 +15,18 @@ class Switches:
     """What a call checks beyond what it always does."""
 
     validate: bool = False  # every pass of derivation and plan, before and after, through the interpreter
-    nan: bool = False  # the first NaN or infinity, by statement and index
+    nan: bool = False  # the first NaN, or an infinity in an output, by statement and index
     bounds: bool = False  # every access at its read, by statement and index
     certify: bool = True  # derivatives and plans once at tiny sizes, when they are made
 
+    @property
+    def looking(self) -> bool:
+        """Whether calls look at every statement, and so go through the interpreter."""
+        return self.nan or self.bounds
 
+
+_lock = threading.Lock()
+_layers: list[Debug] = []  # each call that still holds: later ones over earlier ones, whatever thread made them
 _switches = Switches()
 
 
@@ -27,11 +35,19 @@ def switches() -> Switches:
     return _switches
 
 
-class Debug:
-    """The switches are set when it is made; at the end of a `with` they are as they were before."""
+def _settle() -> None:
+    global _switches
+    _switches = Switches(**{name: value for layer in _layers for name, value in layer.given.items()})
 
-    def __init__(self, before: Switches) -> None:
-        self._before = before
+
+class Debug:
+    """The switches hold from the call on, for all threads; at the end of a `with` those of this call are let go."""
+
+    def __init__(self, given: dict[str, bool]) -> None:
+        self.given = given
+        with _lock:
+            _layers.append(self)
+            _settle()
 
     def __enter__(self) -> Switches:
         return _switches
@@ -39,18 +55,20 @@ class Debug:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        global _switches
-        _switches = self._before
+        with _lock:
+            _layers[:] = [layer for layer in _layers if layer is not self]
+            _settle()
 
 
 def debug(**given: bool) -> Debug:
     """Sets switches for all later calls of the process, or for those within `with ts.debug(nan=True):`.
 
     `validate`: each pass of derivation and plan is checked against the interpreter, and the one that changes the
-    meaning is named. `nan`: an error names the first value that is NaN or infinite, its statement and its indices.
-    `bounds`: every access is checked when it is made. `certify=False`: no check of new derivatives and plans.
+    meaning is named. `nan`: an error names the first NaN, or an infinity that comes to an output, its statement, its
+    indices and the operation that made it. `bounds`: every access is checked when it is made, every `=` when it writes.
+    With either, calls go through the interpreter, statement by statement. `certify=False`: no check of new derivatives
+    and plans.
     """
-    global _switches
     known = [field.name for field in fields(Switches)]
     for name, value in given.items():
         if name not in known:
@@ -58,6 +76,4 @@ def debug(**given: bool) -> Debug:
             raise ArgumentError(f"ts.debug has no switch {name[:80]!r}", hint=hint)
         if not isinstance(value, bool):
             raise ArgumentError(f"the switch {name} is True or False, not {str(value)[:80]}", hint=f"{name}=True")
-    before = _switches
-    _switches = replace(_switches, **given)
-    return Debug(before)
+    return Debug(given)

@@ -94,6 +94,10 @@ class BoundsError(SwapError):
     """An access would leave its tensor, or `=` would write an element twice."""
 
 
+class NumberError(SwapError):
+    """Under `ts.debug(nan=True)`: a value became NaN or infinite; where, in which statement, and by which operation."""
+
+
 class DerivativeError(SwapError):
     """A derivative that cannot be formed is refused, with the reason."""
 

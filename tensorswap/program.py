@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import library
+from .debug import switches
 from .errors import ArgumentError, ProgramError
 from .explain import explain
 from .export import export
-from .interpret import reference
+from .interpret import reference, watch
 from .language import ir, render
 from .language.check import check
 from .language.parse import Source, parse
@@ -81,7 +82,7 @@ class Program:
         """Runs the program, compiled on first use. One output: that array; several: a dict by name."""
         arguments = merged(mapping, arrays)
         program = self._for_call(arguments) if self._optional else self
-        results = program._caller(arguments)
+        results = program._watched(arguments) if switches().looking else program._caller(arguments)
         return results if self._single is None else results[self._single]
 
     @cached_property
@@ -127,10 +128,45 @@ class Program:
         """The same call through the plain interpreter."""
         arguments = merged(mapping, arrays)
         program = self._for_call(arguments)
-        program._check_origin(arguments)
-        bound = bind(program._loops, arguments)
-        results = reference.run(bound.loops, bound.arrays, bound.sizes, bound.kinds, bound.dtype)
+        results = program._watched(arguments) if switches().looking else program._interpreted(arguments)
         return results[self.outputs[0]] if len(self.outputs) == 1 else results
+
+    def _interpreted(self, arguments: Mapping[str, Any]) -> dict[str, Array]:
+        self._check_origin(arguments)
+        bound = bind(self._loops, arguments)
+        return reference.run(bound.loops, bound.arrays, bound.sizes, bound.kinds, bound.dtype)
+
+    def _watched(
+        self, arguments: Mapping[str, Any], nan: bool | None = None, bounds: bool | None = None
+    ) -> dict[str, Array]:
+        """The same call through the interpreter, which looks at each statement: as `ts.debug` says, if not told."""
+        nan = switches().nan if nan is None else nan
+        bounds = switches().bounds if bounds is None else bounds
+        if not bounds:
+            self._check_origin(arguments)
+        elif self._origin is not None and self._origin._is_complete(arguments):
+            own = {name: value for name, value in arguments.items() if name in self._origin._loops.names}
+            self._origin._for_call(own)._watched(own, nan, bounds)
+        bound = bind(self._loops, arguments)
+        return watch.run(
+            bound.loops, bound.arrays, bound.sizes, bound.kinds, bound.dtype,
+            nan=nan, bounds=bounds, note=self._note,
+        )  # fmt: skip
+
+    def _note(self, number: int) -> str:
+        """Which rule made the statement of a number of which statement, if this is an adjoint."""
+        if self._origin is None or not isinstance(self._derivation, Adjoint | Gradient):
+            return ""
+        statement, forward = self._loops.statements[number - 1], self._origin._loops.statements
+        notes = self._derivation.notes(self._origin._loops)
+        found = [note for note in notes if note.adjoint == statement]
+        found = found or [note for note in notes if note.adjoint.target == statement.target]  # passes have changed it
+        if not found:
+            return ""
+        place = next((k for k, s in enumerate(forward, 1) if s is found[0].forward), 0)
+        return (
+            f"by the rule {found[0].rule}, from statement {place} of the program: {render.statement(found[0].forward)}"
+        )
 
     def _check_call(self, arguments: Mapping[str, Any]) -> bool:
         """Refuses what a run would refuse, if the arguments of a derivative suffice to tell; True if values matter."""
@@ -138,14 +174,19 @@ class Program:
         shorter = self._for_call(own)
         if shorter is not self:
             return shorter._check_call(own)
-        sized = infer(self._loops, frozenset(own))
-        if not set(self.inputs) <= {*own, *defaults(self._loops)} or sized.missing:
+        if not self._is_complete(own):
             return False
         if not self._shown:
             self.run_reference(own)
             return True
         bound = bind(self._loops, own)
         return reference.check(bound.loops, bound.arrays, bound.sizes, bound.kinds)
+
+    def _is_complete(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether the arguments of a derivative suffice for a call."""
+        own = {name: value for name, value in arguments.items() if name in self._loops.names}
+        missing = set(self.inputs) - self._optional - {*own, *defaults(self._loops)}
+        return not missing and not infer(self._for_call(own)._loops, frozenset(own)).missing
 
     def adjoint(self, wrt: Sequence[str], of: Sequence[str] | None = None) -> Program:
         """Takes the inputs and `Y.grad` for each output in `of`; gives `X.grad` for each in `wrt`."""

@@ -67,12 +67,18 @@ class Grid:
     # -- writing
 
     def execute(self) -> None:
-        statement = self.statement
+        value, places, mask = self.points()
+        self.write(value, places, mask)
+
+    def points(self) -> tuple[Array, list[Array], Mask]:
+        """What the statement says of each point: its value, its place in the target, and whether it takes part."""
         mask = self.guard_mask()
-        value = self.evaluate(statement.value, mask)
-        places = self.places(statement.target, mask)
-        mask = np.broadcast_to(mask, self.shape)
-        value = np.broadcast_to(value, self.shape)
+        value = self.evaluate(self.statement.value, mask)
+        places = self.places(self.statement.target, mask)
+        return np.broadcast_to(value, self.shape), places, np.broadcast_to(mask, self.shape)
+
+    def write(self, value: Array, places: list[Array], mask: Mask) -> None:
+        statement = self.statement
         target = self.interpreter.target(statement.target.tensor)
         if statement.operator in ("argmax=", "argmin="):
             self.argument(target, value, places, mask)

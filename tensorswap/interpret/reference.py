@@ -74,7 +74,11 @@ class Interpreter:
                     self.run(item.body, {**fixed, item.index: step})
             else:
                 assert isinstance(item, ir.Statement), "calls are inlined before a program runs"
-                Grid(self, item, fixed).execute()
+                self.execute(item, fixed)
+
+    def execute(self, statement: ir.Statement, fixed: dict[str, int]) -> None:
+        """One statement at given values of its block indices."""
+        Grid(self, statement, fixed).execute()
 
     def target(self, name: str) -> Tensor:
         """A tensor to write into, made of the operator's identity at the first write."""

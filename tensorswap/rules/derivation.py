@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..language import ir
-from .adjoint import derive
+from .adjoint import Note, derive
 from .optional import without
 from .tangent import tangent
 
@@ -25,6 +25,10 @@ class Adjoint:
     def __call__(self, loops: ir.Loops) -> ir.Loops:
         return derive(loops, self.wrt, self.of)[0]
 
+    def notes(self, loops: ir.Loops) -> list[Note]:
+        """Which rule made which statement."""
+        return derive(loops, self.wrt, self.of)[1]
+
 
 @dataclass(frozen=True)
 class Gradient:
@@ -35,6 +39,10 @@ class Gradient:
 
     def __call__(self, loops: ir.Loops) -> ir.Loops:
         return derive(loops, self.wrt, [self.of], unit=True, keep=[self.of])[0]
+
+    def notes(self, loops: ir.Loops) -> list[Note]:
+        """Which rule made which statement."""
+        return derive(loops, self.wrt, [self.of], unit=True, keep=[self.of])[1]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError, BoundsError
+from ..debug import switches
+from ..errors import ArgumentError, BoundsError, Fault, NumberError
 from ..interpret import reference
 from ..language import ir
 from ..program import Program
@@ -23,6 +24,8 @@ from .order import Rows
 from .update import Update
 
 Array = NDArray[Any]
+
+EXAMPLES = 8  # of a batch that an error names
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,8 @@ class Loop:
 
     def run(self, stretch: Stretch, rates: Array, first: int) -> dict[str, Array]:
         """Makes the steps; gives the loss and the metrics of each."""
+        if switches().looking:
+            return self.watched(stretch, rates, first)
         steps, size = stretch.rows.shape
         chunk, types = self.chunk(size)
         told = {name: np.zeros(steps, types[name]) for name in self.update.results}
@@ -120,6 +125,23 @@ class Loop:
         }
         chunk.run(arrays, steps)
         return told
+
+    def watched(self, stretch: Stretch, rates: Array, first: int) -> dict[str, Array]:
+        """The same steps as calls of the program, one by one, under `ts.debug`: an error names step and examples."""
+        told: dict[str, list[Any]] = {name: [] for name in self.update.results}
+        for number, (rows, rate) in enumerate(zip(stretch.rows, rates, strict=True), first + 1):
+            given = {**self.arrays, **self.update.numbers(rate, number), **self.data.fixed, **self.data.batch(rows)}
+            try:
+                results = self.update.program(given)
+            except (NumberError, BoundsError) as error:
+                shown = ", ".join(map(str, rows[:EXAMPLES])) + (", ..." if len(rows) > EXAMPLES else "")
+                head = Fault(f"step {number}, on the examples {shown}")
+                raise type(error)([head, *error.faults]) from None
+            for name, array in self.arrays.items():
+                array[...] = results[name]
+            for name, values in told.items():
+                values.append(results[name])
+        return {name: np.array(values) for name, values in told.items()}
 
 
 def stretches(rows: Rows, size: int) -> Iterator[Stretch]:
