@@ -103,6 +103,23 @@ def test_small_integers_do_not_wrap_in_values() -> None:
     np.testing.assert_array_equal(ts.program("Y[i] = k[i]")(k=k).dtype, np.uint8)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("s -= k[i]", -300),
+        ("s += k[i]\nz = s - 500", -200),
+        ("s *= k[i]\nz = s - 20001", -1),
+        ("s += k[i]\ns -= 2 * k[i]", -300),
+    ],
+)
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32])
+@pytest.mark.compiled
+def test_sums_of_numbers_without_a_sign_have_one(text: str, expected: int, kind: type) -> None:
+    program, k = ts.program(text), np.array([200, 100], kind)
+    assert program(k=k) == program.run_reference(k=k) == expected
+    assert program(k=k).dtype == np.int64
+
+
 def test_a_maximum_of_two_types_starts_below_both() -> None:
     program = ts.program("m max= k[i]\nm max= x[j]")
     assert program(k=np.zeros(0, np.int32), x=np.array([-1e12])) == -1e12

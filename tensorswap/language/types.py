@@ -105,11 +105,12 @@ def infer_types(loops: ir.Loops, inputs: Mapping[str, Kind], known: Mapping[str,
 
 
 def accumulated(operator: str, kind: Kind) -> Kind:
-    """The kind of a tensor that an operator fills: sums and products of whole numbers take 64 bits, as numpy's do."""
+    """The kind of a tensor that an operator fills: sums and products of whole numbers take 64 bits, and a sign, since
+    what is taken away from a sum of unsigned numbers may leave less than nothing."""
     if operator.startswith("arg"):
         return Kind(INT)
     if operator in ("+=", "-=", "*=") and kind.dtype.kind in "biu":
-        return Kind(UNSIGNED if kind.dtype.kind == "u" else INT, kind.weak or kind.dtype == BOOL)
+        return Kind(UNSIGNED if kind.dtype == UNSIGNED else INT, kind.weak or kind.dtype == BOOL)
     return Kind(INT, True) if kind.dtype == BOOL and operator != "=" else kind
 
 
