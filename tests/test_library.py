@@ -197,3 +197,18 @@ def test_all_operators_of_thnn_are_there_in_few_lines() -> None:
 
 def test_every_op_says_what_it_does() -> None:
     assert [name for name, line in ts.ops().items() if not line] == []
+
+
+@pytest.mark.parametrize(
+    ("op", "arguments"),
+    [
+        ("constant_pad1d", {"left": 1, "right": 2}),
+        ("hardtanh", {}),
+        ("relu6", {}),
+        ("index_add", {"index": np.array([0, 2]), "source": np.ones((2, 2), np.int64)}),
+        ("addmm", {"mat1": np.ones((2, 4), np.int64), "mat2": np.ones((4, 3), np.int64)}),
+    ],
+)
+def test_whole_numbers_stay_whole(op: str, arguments: dict[str, Any]) -> None:
+    """Numbers by default are whole where a fraction is not needed: they would turn an integer array into floats."""
+    assert program(op)({"input": np.arange(6).reshape(2, 3), **arguments}).dtype == np.int64
