@@ -102,6 +102,10 @@ class DerivativeError(SwapError):
     """A derivative that cannot be formed is refused, with the reason."""
 
 
+class TrustError(SwapError):
+    """A derivative or a plan that tensorswap made is wrong: it is refused, and should be reported."""
+
+
 class GradientMismatch(SwapError):
     """gradcheck found a derivative that disagrees with central differences."""
 

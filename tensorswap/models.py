@@ -1,7 +1,7 @@
 """Models: the definitions in kernels/models, with what a training of each needs to know beside its data.
 
-    model, chosen = models.get("gpt"), {"width": 64}
-    ts.fit(model.program, model.params(data, **chosen), data, sizes=model.sizes(data, **chosen), **model.training)
+model, chosen = models.get("gpt"), {"width": 64}
+ts.fit(model.program, model.params(data, **chosen), data, sizes=model.sizes(data, **chosen), **model.training)
 """
 
 from __future__ import annotations

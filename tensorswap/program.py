@@ -31,6 +31,9 @@ from .rules.optional import optional_tensors, without
 from .run.arguments import Bound, bind, defaults
 from .run.call import Caller
 from .run.steps import derived_in_steps
+from .trust.certify import certify_derivative, certify_plan
+from .trust.validate import validate
+from .trust.verdicts import certified
 
 Array = NDArray[Any]
 
@@ -82,8 +85,15 @@ class Program:
         """Runs the program, compiled on first use. One output: that array; several: a dict by name."""
         arguments = merged(mapping, arrays)
         program = self._for_call(arguments) if self._optional else self
+        if switches().validate:
+            program._validate(arguments)
         results = program._watched(arguments) if switches().looking else program._caller(arguments)
         return results if self._single is None else results[self._single]
+
+    def _validate(self, arguments: Mapping[str, Any]) -> None:
+        """Each pass that leads to a call, before and after, through the interpreter."""
+        origin = None if self._origin is None else self._origin.loops
+        validate(origin, self._derivation, bind(self._loops, arguments), arguments)
 
     @cached_property
     def _single(self) -> str | None:
@@ -111,7 +121,7 @@ class Program:
 
     @cached_property
     def _caller(self) -> Caller:
-        return Caller(self._loops, self._check_origin, self._in_steps)
+        return Caller(self._loops, self._check_origin, self._in_steps, self.certify)
 
     def _in_steps(self, bound: Bound) -> Bound:
         """The same derivative, of the program with long products taken in steps of two: those are differentiated, so
@@ -119,6 +129,29 @@ class Program:
         if self._origin is None or self._derivation is None:
             return bound
         return derived_in_steps(self._origin.loops, self._derivation, bound)
+
+    def certify(self, bound: Bound, planned: bool = True) -> None:
+        """Raises if this derivative, or the plan of a call, is wrong: each is looked at once, at tiny sizes."""
+        if not switches().certify:
+            return
+        statics = tuple(sorted(bound.sizes.statics.items()))
+        types = {name: array.dtype for name, array in bound.arrays.items()}
+        kinds = tuple((name, dtype.str) for name, dtype in sorted(types.items()))
+        origin = None if self._origin is None else self._origin.loops
+        derivation = self._derivation
+        if self._origin is not None and origin is not None and derivation is not None:
+            loops = origin
+            self._origin.certify(bound, planned=False)
+            certified(
+                ("derivative", str(self._origin), derivation, str(self), statics, kinds),
+                lambda: certify_derivative(loops, derivation, self._loops, dict(statics), types),
+            )
+        if planned:
+            sizes = tuple(sorted(bound.sizes.index.items()))
+            text = render.program(bound.loops)
+            certified(
+                ("plan", text, derivation, statics, kinds, sizes), lambda: certify_plan(bound, origin, derivation)
+            )
 
     def _check_origin(self, arguments: Mapping[str, Any]) -> bool:
         """Refuses a derivative where its program would be; True if other values might be refused."""

@@ -21,11 +21,11 @@ from safetensors.numpy import load_file
 
 import tensorswap as ts
 from tensorswap.command import bench, doctor, show, train
-from tensorswap.command.inputs import random_inputs
 from tensorswap.command.main import PARTS, main
 from tensorswap.language import ir
 from tensorswap.program import Program
 from tensorswap.run import cache
+from tensorswap.trust.inputs import random_inputs
 
 pytestmark = pytest.mark.compiled
 
@@ -452,7 +452,7 @@ def test_bench_times_nothing_that_is_wrong(command: Command, monkeypatch: pytest
     ],
 )  # fmt: skip
 def test_what_is_an_einsum(text: str, subscripts: str | None) -> None:
-    made = random_inputs(ts.program(text), {}, {}, np.dtype(np.float32))
+    made = random_inputs(ts.program(text).loops, {}, {}, np.dtype(np.float32))
     found = bench.as_einsum(made.bound.loops)
     assert (found and found[0]) == subscripts
 
@@ -462,7 +462,7 @@ def test_what_is_an_einsum(text: str, subscripts: str | None) -> None:
 )
 def test_forward_and_backward_are_one_program(text: str) -> None:
     program = ts.program(text)
-    made = random_inputs(program, dict.fromkeys(program.loops.indices, 3), {}, np.dtype(np.float64))
+    made = random_inputs(program.loops, dict.fromkeys(program.loops.indices, 3), {}, np.dtype(np.float64))
     both, told = bench.with_gradient(program, made, None)
     assert both is not None
     assert told == "gradient by A, B"
@@ -514,7 +514,7 @@ def test_bench_ends_by_ctrl_c() -> None:
 )  # fmt: skip
 def test_shapes(text: str, sizes: dict[str, int], shapes: dict[str, tuple[int, ...]]) -> None:
     program = ts.program(text)
-    made = random_inputs(program, sizes, {}, np.dtype(np.float32)).arguments
+    made = random_inputs(program.loops, sizes, {}, np.dtype(np.float32)).arguments
     assert {name: value.shape for name, value in made.items() if isinstance(value, np.ndarray)} == shapes
     assert {value.dtype for name, value in made.items() if name in shapes and name != "tok"} == {np.dtype(np.float32)}
     program.run_reference(made)  # in bounds, and nothing is missing
@@ -534,20 +534,20 @@ def test_whole_numbers_are_in_bounds(
     text: str, shapes: dict[str, tuple[int, ...]], name: str, low: int, high: int
 ) -> None:
     program = ts.program(text)
-    made = random_inputs(program, {}, shapes, np.dtype(np.float64)).arguments
+    made = random_inputs(program.loops, {}, shapes, np.dtype(np.float64)).arguments
     assert (made[name].dtype, made[name].min(), made[name].max()) == (np.dtype(np.int64), low, high)
     program.run_reference(made)
 
 
 def test_an_index_stops_where_it_is_told_to() -> None:
     program = ts.program("Y[i] += X[i+u] * W[u]")
-    made = random_inputs(program, {"i": 5, "u": 3}, {"X": (20,)}, np.dtype(np.float64)).arguments
+    made = random_inputs(program.loops, {"i": 5, "u": 3}, {"X": (20,)}, np.dtype(np.float64)).arguments
     assert program.run_reference(made).shape == (5,)  # where 18 would fit
 
 
 def test_what_is_scattered_by_assignment_does_not_meet() -> None:
     program = ts.program("size(Z, 0) = 50\nZ[p[i]] = X[i]")
-    made = random_inputs(program, {"i": 40}, {}, np.dtype(np.float64)).arguments
+    made = random_inputs(program.loops, {"i": 40}, {}, np.dtype(np.float64)).arguments
     assert len(np.unique(made["p"])) == 40
     program.run_reference(made)
 
@@ -558,4 +558,4 @@ def test_ops_take_what_is_made_for_them(name: str) -> None:
     declared = {d.subject.index for d in loops.sizes if isinstance(d.subject, ir.Size)}
     sizes = {index: 5 for index in loops.indices if index not in declared}
     sizes |= {static: 2 for static in loops.static_names if static not in loops.static_defaults}
-    ts.load(name).run_reference(random_inputs(ts.load(name), sizes, {}, np.dtype(np.float64)).arguments)
+    ts.load(name).run_reference(random_inputs(ts.load(name).loops, sizes, {}, np.dtype(np.float64)).arguments)

@@ -19,7 +19,7 @@ from ..program import Program
 from ..rules.activity import active, default_wrt, integer_uses
 from ..rules.adjoint import derive
 from ..run.call import threads
-from .inputs import SIZE, Inputs, random_inputs
+from ..trust.inputs import SIZE, Inputs, random_inputs
 from .show import read
 
 SAFETY = 16.0  # rounding errors of a sum grow with the root of its number of terms; this many times over is too much
@@ -46,7 +46,7 @@ def run(chosen: argparse.Namespace) -> None:
         raise ArgumentError(f"--seconds is a number of seconds, not {chosen.seconds}", hint="--seconds 1")
     program = read(chosen.source)
     sizes = {name: numbers[0] for name, numbers in _pairs("--size", chosen.size).items()}
-    made = random_inputs(program, sizes, _pairs("--shape", chosen.shape), np.dtype(chosen.dtype))
+    made = random_inputs(program.loops, sizes, _pairs("--shape", chosen.shape), np.dtype(chosen.dtype))
     both, gradient = with_gradient(program, made, chosen.wrt)
     _tell_inputs(program, made, chosen.dtype)
     print(f"{gradient}\n", flush=True)

@@ -48,7 +48,11 @@ def check(loops: ir.Loops, arrays: Mapping[str, Array], sizes: Sizes, kinds: Map
 
 
 class Interpreter:
-    def __init__(self, loops: ir.Loops, arrays: Mapping[str, Array], sizes: Sizes, types: Types) -> None:
+    """`again`: a plan made the program, which may write an element of `=` once more when its value is used up."""
+
+    def __init__(
+        self, loops: ir.Loops, arrays: Mapping[str, Array], sizes: Sizes, types: Types, again: bool = False
+    ) -> None:
         self.loops = loops
         self.sizes = sizes
         self.types = types
@@ -62,7 +66,7 @@ class Interpreter:
         assigned = [(s.target.tensor, around) for s, around in loops.located if s.operator == "="]
         count = Counter(name for name, _ in assigned)
         several = {name for name, around in assigned if around or count[name] > 1}
-        for name in several - loops.updated:
+        for name in set() if again else several - loops.updated:
             self.written[name] = np.zeros(sizes.shapes[name], bool)
             self.read_early[name] = np.zeros(sizes.shapes[name], bool)
 

@@ -29,18 +29,18 @@ class _Fold:
     slices: int
 
 
-def fold(work: Work, kept: frozenset[str]) -> None:
-    """Folds tensors that nobody but the program itself reads; `kept` are the others."""
-    while (found := _next(work, kept)) is not None:
+def fold(work: Work) -> None:
+    """Folds tensors that nobody but the program itself reads."""
+    while (found := _next(work)) is not None:
         _apply(work, found)
 
 
-def _next(work: Work, kept: frozenset[str]) -> _Fold | None:
+def _next(work: Work) -> _Fold | None:
     for item in work.loops.body:
         if not isinstance(item, ir.Block) or any(isinstance(inner, ir.Block) for inner in item.body):
             continue
         for name in dict.fromkeys(s.target.tensor for s in _statements(item)):
-            found = None if name in kept else _folded(work, item, name)
+            found = None if name in work.kept else _folded(work, item, name)
             if found is not None:
                 return found
     return None

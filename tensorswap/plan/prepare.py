@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ..language import ir
 from ..language.affine import affine
 from ..language.ir import Number
 from ..language.sizes import Sizes
+from ..language.stages import tell
 from ..rules.order import complete_when_read
 from .choose import choose
 from .common import share_values
@@ -27,32 +29,20 @@ from .windows import channels_in_line
 from .work import Work
 
 
-def prepare(loops: ir.Loops, sizes: Sizes) -> tuple[ir.Loops, Sizes]:
+def prepare(loops: ir.Loops, sizes: Sizes, weights: Mapping[str, int] | None = None) -> tuple[ir.Loops, Sizes]:
     """The program as kernels will run it, with the sizes of the names that were added."""
     if loops.header is None:
         loops = replace(loops, returns=loops.outputs)  # in this order, whatever the passes move
-    work = Work(_hoist(loops), Sizes(dict(sizes.index), dict(sizes.shapes), sizes.statics))
-    compare_inside(work)
-    agree_on_names(work)
-    forward_copies(work)
-    sift(work)
-    choose(work)
-    lift_sums(work)
-    unstride(work)
-    pad(work)
-    merge_sums(work)
-    share_values(work)
-    order_products(work)
-    split_operands(work)
-    channels_in_line(work)
-    lay_in_line(work)
-    _copy_before_change(work)
-    fold(work, frozenset({*loops.inputs, *loops.outputs}))
+    work = Work(loops, Sizes(dict(sizes.index), dict(sizes.shapes), sizes.statics), weights or {})
+    for run in PASSES:
+        run(work)
+        tell(run.__name__.strip("_"), lambda: work.loops, work.sizes)
     return work.loops, work.sizes
 
 
-def _hoist(loops: ir.Loops) -> ir.Loops:
+def _hoist_sums(work: Work) -> None:
     """Sums at the end of a block that no step reads, over values that are complete, run behind the block at once."""
+    loops = work.loops
     body: list[ir.Item] = []
     for item in loops.body:
         if isinstance(item, ir.Block):
@@ -61,7 +51,7 @@ def _hoist(loops: ir.Loops) -> ir.Loops:
             body.extend(moved)
         else:
             body.append(item)
-    return replace(loops, body=tuple(body))
+    work.loops = replace(loops, body=tuple(body))
 
 
 def _split(loops: ir.Loops, block: ir.Block) -> tuple[ir.Block, list[ir.Statement]]:
@@ -118,3 +108,24 @@ def _reading(statement: ir.Statement, name: str, copy: str) -> ir.Statement:
     places = tuple(ir.transform(e, change) for e in statement.target.indices)
     target = replace(statement.target, indices=places)
     return replace(statement, target=target, value=ir.transform(statement.value, change), guard=guard)
+
+
+PASSES: tuple[Callable[[Work], None], ...] = (
+    _hoist_sums,
+    compare_inside,
+    agree_on_names,
+    forward_copies,
+    sift,
+    choose,
+    lift_sums,
+    unstride,
+    pad,
+    merge_sums,
+    share_values,
+    order_products,
+    split_operands,
+    channels_in_line,
+    lay_in_line,
+    _copy_before_change,
+    fold,
+)

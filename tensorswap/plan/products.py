@@ -195,7 +195,7 @@ class _Orderer:
         names = sorted(frozenset().union(*(leaf.indices for leaf in leaves)))
         letter = {name: opt_einsum.get_symbol(k) for k, name in enumerate(names)}
         terms = ["".join(letter[i] for i in sorted(leaf.indices)) for leaf in leaves]
-        shapes = [tuple(self.work.sizes.index[i] for i in sorted(leaf.indices)) for leaf in leaves]
+        shapes = [tuple(self.work.weight(i) for i in sorted(leaf.indices)) for leaf in leaves]
         equation = f"{','.join(terms)}->{''.join(letter[i] for i in names if i in output)}"
         how = "optimal" if len(leaves) <= EXHAUSTIVE else "auto"
         found, _ = opt_einsum.contract_path(equation, *shapes, shapes=True, optimize=how)

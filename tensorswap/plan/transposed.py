@@ -30,7 +30,7 @@ def lay_in_line(work: Work) -> None:
             return [statement]
         along = target.indices[-1]
         turned: ir.Access | None = None
-        if work.sizes.index[along.name] < SHORT:
+        if work.weight(along.name) < SHORT:
             if blocks or statement.operator not in ir.SUM or not ir.candidates(statement):
                 return [statement]
             longest = _in_line(work, statement)
@@ -76,7 +76,7 @@ def lay_in_line(work: Work) -> None:
 def _in_line(work: Work, statement: ir.Statement) -> str | None:
     """The long index that most reads run along, where the target's last one is too short for vectors."""
     last = [a.indices[-1] for a in statement.reads if a.indices]
-    names = [e.name for e in last if isinstance(e, ir.Index) and work.sizes.index[e.name] >= 4 * SHORT]
+    names = [e.name for e in last if isinstance(e, ir.Index) and work.weight(e.name) >= 4 * SHORT]
     if not names or any(not isinstance(e, ir.Index) for a in statement.reads for e in a.indices):
         return None
     return max(dict.fromkeys(names), key=names.count)

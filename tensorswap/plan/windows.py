@@ -57,7 +57,7 @@ def _channel(work: Work, statement: ir.Statement, read: ir.Access, other: ir.Acc
         return None
     named = ir.index_names(other)
     names = [e.name for e in before if isinstance(e, ir.Index) and e.name in kept and e.name not in named]
-    return next((name for name in names if work.sizes.index[name] in CHANNELS), None)
+    return next((name for name in names if work.weight(name) in CHANNELS), None)
 
 
 def _rewritten(work: Work, statement: ir.Statement, read: ir.Access, channel: str) -> list[ir.Statement]:

@@ -6,8 +6,8 @@ Names that passes make hold a space, so that they never meet a user's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from ..language import ir
 from ..language.ir import Expr, Number
@@ -16,8 +16,15 @@ from ..language.sizes import Sizes
 
 @dataclass
 class Work:
+    """`weights` are the sizes by which passes weigh what is worthwhile, where those are not the sizes themselves: so a
+    plan can be made anew at tiny sizes, with the choices that it makes at large ones."""
+
     loops: ir.Loops
     sizes: Sizes
+    weights: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.kept = frozenset({*self.loops.inputs, *self.loops.outputs})  # the caller's, which no pass may change
 
     def index(self, name: str, size: int) -> ir.Index:
         """A new index."""
@@ -40,7 +47,11 @@ class Work:
         return f"{name} {count}"
 
     def volume(self, indices: Iterable[str]) -> int:
-        return math.prod(self.sizes.index[i] for i in set(indices))
+        return math.prod(self.weight(i) for i in set(indices))
+
+    def weight(self, index: str) -> int:
+        """The size of an index, for a choice that changes no meaning."""
+        return self.weights.get(index, self.sizes.index[index])
 
     def each(self, change: Callable[[ir.Statement, tuple[str, ...]], list[ir.Statement]]) -> None:
         """Puts statements in the place of every statement; `change` is told the indices of the blocks around it."""

@@ -10,6 +10,7 @@ from ..language import ir
 from ..language.build import ONE, ZERO, conjunction, conjuncts, product
 from ..language.ir import Expr
 from ..language.render import access as show_access
+from ..language.stages import tell
 from .activity import active, check_of, check_wrt, refuse_updates
 from .differentiate import Contribution, contributions
 from .inside import always_accessed, lost_bounds
@@ -32,6 +33,7 @@ class Note:
     forward: ir.Statement
     adjoint: ir.Statement
     rule: str
+    raw: ir.Statement  # before it was solved for a gather
 
 
 @dataclass
@@ -115,7 +117,7 @@ class Adjoint:
             source = contribution.access
             prefer = ir.bare_indices(statement.target)
             made = gather_form(raw, source, fixed, prefer, self.fresh, self.shapes.extent, self._shows_range)
-            self.notes.append(Note(statement, made, _rule_name(statement, contribution, raw, made)))
+            self.notes.append(Note(statement, made, _rule_name(statement, contribution, raw, made), raw))
             yield made
 
     def raw(
@@ -216,10 +218,25 @@ def derive(
     derived = ir.Loops(body=body, statics=loops.statics, known={**still_known(loops), **seeds})
     if loops.header:
         derived = replace(derived, header=_header(loops.header, making, keep))
-    derived = remove_dead(merge_doubles(derived, outputs), outputs)
+
+    def finished(made: ir.Loops) -> ir.Loops:
+        return with_outputs(making.shapes.declare(made), outputs)
+
+    tell("swap", lambda: finished(_before_gathers(derived, making.notes)))
+    tell("gather_form", lambda: finished(derived))
+    derived = merge_doubles(derived, outputs)
+    tell("merge_doubles", lambda: finished(derived))
+    derived = remove_dead(derived, outputs)
+    tell("remove_dead", lambda: finished(derived))
     derived = share(derived, first=sum(_is_forward(item, loops) for item in derived.body))
-    derived = making.shapes.declare(derived)
-    return with_outputs(derived, outputs), making.notes
+    tell("share", lambda: finished(derived))
+    return finished(derived), making.notes
+
+
+def _before_gathers(derived: ir.Loops, notes: Sequence[Note]) -> ir.Loops:
+    """The adjoint as the swap rule has it, with targets where the forward program reads."""
+    raw = {id(note.adjoint): note.raw for note in notes}
+    return replace(derived, body=ir.map_items(derived.body, lambda s: raw.get(id(s), s)))
 
 
 def _header(header: ir.Header, making: Adjoint, keep: Sequence[str]) -> ir.Header:

@@ -47,12 +47,13 @@ class Gradient:
 
 @dataclass(frozen=True)
 class Tangent:
-    """Along `wrt`."""
+    """Along `wrt`, of all outputs or those of `only`."""
 
     wrt: tuple[str, ...]
+    only: tuple[str, ...] | None = None
 
     def __call__(self, loops: ir.Loops) -> ir.Loops:
-        return tangent(loops, self.wrt)
+        return tangent(loops, self.wrt, self.only)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from ..errors import DerivativeError
 from ..language import ir
 from ..language.build import conjunction, conjuncts, is_zero, multiply, product
 from ..language.render import access as show_access
+from ..language.stages import tell
 from .activity import check_wrt, depends_smoothly, integer_uses, refuse_updates
 from .differentiate import tangent as expression_tangent
 from .inside import lost_bounds
@@ -144,9 +145,16 @@ def tangent(loops: ir.Loops, wrt: Sequence[str], only: Sequence[str] | None = No
     if loops.header:
         derived = replace(derived, header=_header(loops.header, making, wrt, outputs))
     made = [dots[name] for name in outputs]
-    derived = remove_dead(merge_doubles(derived, made), [dots[name] for name in outputs])
-    derived = making.shapes.declare(derived)
-    return with_outputs(derived, [dots[name] for name in outputs])
+
+    def finished(loops: ir.Loops) -> ir.Loops:
+        return with_outputs(making.shapes.declare(loops), made)
+
+    tell("tangent", lambda: finished(derived))
+    derived = merge_doubles(derived, made)
+    tell("merge_doubles", lambda: finished(derived))
+    derived = remove_dead(derived, made)
+    tell("remove_dead", lambda: finished(derived))
+    return finished(derived)
 
 
 def _header(header: ir.Header, making: Tangent, wrt: Sequence[str], outputs: Sequence[str]) -> ir.Header:

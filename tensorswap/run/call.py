@@ -54,9 +54,14 @@ class Caller:
     """Runs a program, compiled where that is safe, interpreted where it is not."""
 
     def __init__(
-        self, loops: ir.Loops, check: Callable[[Mapping[str, Any]], bool], in_steps: Callable[[Bound], Bound]
+        self,
+        loops: ir.Loops,
+        check: Callable[[Mapping[str, Any]], bool],
+        in_steps: Callable[[Bound], Bound],
+        certify: Callable[[Bound, bool], None],
     ) -> None:
         self.loops = loops
+        self.certify = certify  # derivative and plan, when they are new
         self.check = check  # of the program that this one is a derivative of
         self.in_steps = in_steps
         self.prepared: dict[Signature, Prepared] = {}
@@ -81,6 +86,7 @@ class Caller:
         bound = bind(self.loops, arguments)
         if known is None or known.executable is None or needs_interpreter(bound):
             known = self.prepare(bound)
+            self.certify(bound, known.executable is not None)
         if known.executable is None:
             return reference.run(bound.loops, bound.arrays, bound.sizes, bound.kinds, bound.dtype)
         known.exact = reference.check(bound.loops, bound.arrays, bound.sizes, bound.kinds) or exact

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..language import ir
@@ -13,11 +14,13 @@ from ..rules.expand import expand
 from .arguments import Bound
 
 
-def derived_in_steps(origin: ir.Loops, derivation: Derivation, bound: Bound) -> Bound:
+def derived_in_steps(
+    origin: ir.Loops, derivation: Derivation, bound: Bound, weights: Mapping[str, int] | None = None
+) -> Bound:
     """What to run for a call of a derivative: the same results, with intermediate products shared."""
     if not has_long_product(origin) or any(i not in bound.sizes.index for i in origin.indices):
         return bound
-    work = Work(origin, Sizes(dict(bound.sizes.index), dict(bound.sizes.shapes), bound.sizes.statics))
+    work = Work(origin, Sizes(dict(bound.sizes.index), dict(bound.sizes.shapes), bound.sizes.statics), weights or {})
     order_products(work)
     loops = expand(derivation(work.loops))
     if not set(loops.inputs) <= set(bound.arrays) or set(loops.outputs) != set(bound.loops.outputs):

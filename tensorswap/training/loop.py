@@ -105,6 +105,9 @@ class Loop:
         reason = needs_interpreter(bound, self.ranges)
         if reason:
             raise ArgumentError(f"this program cannot be trained in compiled steps: {reason}", hint="use ts.step")
+        program.certify(bound)
+        if program is self.update.program:
+            self.update.gradient.certify(bound, planned=False)
         return Executable(program._in_steps(bound), threads())
 
     def run(self, stretch: Stretch, rates: Array, first: int) -> dict[str, Array]:

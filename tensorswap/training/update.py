@@ -63,6 +63,11 @@ class Update:
         return step if step.outputs == self.outputs else replace(step, returns=self.outputs)
 
     @cached_property
+    def gradient(self) -> Program:
+        """The derivative that the step holds, by itself."""
+        return self.model.grad(self.loss, self.parameters)
+
+    @cached_property
     def _updates(self) -> tuple[ir.Item, ...]:
         """The statements of all updates: they know the gradients by their names alone."""
         lines = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from ..language.paths import always_read
 from ..language.render import access as show_access
 from ..language.render import expression as show
 from ..language.sizes import Sizes, bare_uses, bare_written, infer
-from ..program import Program
 from ..rules.activity import integer_uses
 from ..rules.batch import expand_batch
 from ..rules.expand import expand
@@ -41,19 +40,33 @@ class Inputs:
     bound: Bound
 
 
-def random_inputs(program: Program, sizes: Mapping[str, int], shapes: Shapes, dtype: np.dtype[Any]) -> Inputs:
+@dataclass(frozen=True)
+class Draw:
+    """How inputs are drawn: sizes of indices that nobody named, in turn; the types of inputs that are not the usual
+    one; and the range of floating-point numbers, by default where log, sqrt, asin and probabilities are at home."""
+
+    sizes: tuple[int, ...] = (SIZE,)
+    seed: int = 0
+    types: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
+    numbers: tuple[float, float] = (0.1, 0.9)
+
+
+def random_inputs(
+    given: ir.Loops, sizes: Mapping[str, int], shapes: Shapes, dtype: np.dtype[Any], draw: Draw | None = None
+) -> Inputs:
     """Arrays, the static integers named, and the sizes that no array shows."""
-    _check_names(program.loops, sizes, shapes)
-    loops = _without_dots(expand(program.loops), shapes)
-    extents = Extents(loops, _of_indices(program.loops, loops, sizes), shapes, _statics(loops, sizes))
+    draw = draw or Draw()
+    _check_names(given, sizes, shapes)
+    loops = _without_dots(expand(given), shapes)
+    extents = Extents(loops, _of_indices(given, loops, sizes), shapes, _statics(loops, sizes), draw.sizes)
     found = extents.shapes()
-    chosen = list(dict.fromkeys(n if n in program.loops.indices else ir.BATCH for n in extents.chosen))
+    chosen = list(dict.fromkeys(n if n in given.indices else ir.BATCH for n in extents.chosen))
     _check_memory(found, found, dtype, chosen)
     integers = integer_uses(loops)
     arguments: dict[str, Any] = {name: sizes[name] for name in loops.static_names if name in sizes}
     arguments |= {name: extents[name] for name in infer(loops).missing}
     stand_in = {  # without their memory: what is wrong with the shapes is told first
-        name: np.broadcast_to(np.zeros((), np.int64 if name in integers else dtype), shape)
+        name: np.broadcast_to(np.zeros((), draw.types.get(name, np.int64 if name in integers else dtype)), shape)
         for name, shape in found.items()
     }
     bound = bind(loops, {**arguments, **stand_in})
@@ -62,29 +75,32 @@ def random_inputs(program: Program, sizes: Mapping[str, int], shapes: Shapes, dt
         arguments |= further
         bound = bind(loops, {**arguments, **stand_in})
     _check_memory(bound.sizes.shapes, (*found, *loops.outputs), dtype, chosen)
-    return Inputs({**arguments, **_drawn(bound, integers, dtype)}, bound)
+    arguments |= _drawn(bound, integers, dtype, draw)
+    return Inputs(arguments, bind(loops, arguments))
 
 
-def _drawn(bound: Bound, integers: Collection[str], dtype: np.dtype[Any]) -> dict[str, Any]:
+def _drawn(bound: Bound, integers: Collection[str], dtype: np.dtype[Any], draw: Draw) -> dict[str, Any]:
     """Random values of the shapes that are bound. Numbers with a default keep it."""
     ranges = _ranges(bound)
     targets = [s.target for s in bound.loops.statements if s.operator == "="]
     scattering = {n.tensor for t in targets for n in ir.walk(t) if isinstance(n, ir.Access)}
-    generator = np.random.default_rng(0)
+    generator = np.random.default_rng(draw.seed)
+    least, most = draw.numbers
     found: dict[str, Any] = {}
     for name in bound.loops.inputs:
         shape = bound.arrays[name].shape
         if name in defaults(bound.loops):
             continue
-        if name not in integers:  # from 0.1 to 0.9, where log, sqrt, asin and probabilities are at home
-            number = 0.1 + 0.8 * generator.random(shape)
-            found[name] = number.astype(dtype) if shape else float(number)
+        kind = draw.types.get(name, np.dtype(np.int64) if name in integers else dtype)
+        if kind.kind == "f":
+            number = least + (most - least) * generator.random(shape)
+            found[name] = number.astype(kind) if shape else float(number)
             continue
-        low, high = ranges.get(name, (0, SIZE - 1))
-        whole = generator.integers(low, high + 1, shape)
+        low, high = ranges.get(name, (0, max(draw.sizes) - 1))
+        whole = generator.integers(low, high + 1, shape).astype(kind)
         if name in scattering and math.prod(shape) <= high + 1 - low:  # `=` may meet no element twice
             whole = low + generator.permutation(high + 1 - low)[: math.prod(shape)].reshape(shape)
-        found[name] = whole if shape else int(whole)
+        found[name] = whole.astype(kind) if shape else kind.type(whole).item()
     return found
 
 
@@ -141,8 +157,15 @@ def _statics(loops: ir.Loops, sizes: Mapping[str, int]) -> dict[str, int]:
 class Extents:
     """How long indices and axes are. Those that must be equal are one, such as an index and an axis it is bare on."""
 
-    def __init__(self, loops: ir.Loops, sizes: Mapping[str, int], shapes: Shapes, statics: Mapping[str, int]) -> None:
-        self.loops, self.statics = loops, statics
+    def __init__(
+        self,
+        loops: ir.Loops,
+        sizes: Mapping[str, int],
+        shapes: Shapes,
+        statics: Mapping[str, int],
+        usual: tuple[int, ...],
+    ) -> None:
+        self.loops, self.statics, self.usual = loops, statics, usual
         self.ranks = {**loops.ranks, **{name: len(shape) for name, shape in shapes.items()}}
         self.parent: dict[Key, Key] = {}
         self.sizes: dict[Key, int] = {}
@@ -222,7 +245,7 @@ class Extents:
         declared = {self.root(subject) for subject, _ in self.formulas}
         for name in self.loops.indices:
             if not self.knows(name) and self.root(name) not in declared:
-                self.sizes[self.root(name)] = SIZE
+                self.sizes[self.root(name)] = self.usual[len(self.chosen) % len(self.usual)]
                 self.chosen.append(name)
 
     def follow(self) -> bool:
@@ -252,13 +275,13 @@ class Extents:
             if len(unknown) != 1 or unknown & self.written.keys():
                 continue
             axis, known = unknown.pop(), self.knows(subject)
-            wanted = self[subject] if known else SIZE
+            wanted = self[subject] if known else self.usual[0]
             for size in range(1, 16 * wanted + TRIES):
                 self.sizes[axis] = size
                 if self.number(declaration.value) == wanted:
                     break
             else:
-                self.sizes[axis] = SIZE
+                self.sizes[axis] = self.usual[0]
             if not known and isinstance(subject, str):
                 self.chosen.append(subject)
             return True
@@ -279,7 +302,8 @@ class Extents:
         for name, axis in self.open_axes():
             places = self.places(name, axis)
             if any(isinstance(n, ir.Access) for place in places for n in ir.walk(place)):
-                self.sizes[self.root((name, axis))] = max(SIZE, *(self.farthest(place) or 0 for place in places))
+                reached = [self.farthest(place) or 0 for place in places]
+                self.sizes[self.root((name, axis))] = max(self.usual[0], *reached)
                 return True
         return False
 

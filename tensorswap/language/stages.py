@@ -1,0 +1,42 @@
+"""Stages: what a program is after each pass, told to whoever watches; nobody does in an ordinary call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from .ir import Loops
+from .sizes import Sizes
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The program that the pass `name` left, with its sizes if the pass was made for some."""
+
+    name: str
+    loops: Loops
+    sizes: Sizes | None = None
+
+
+_watched: ContextVar[list[Stage] | None] = ContextVar("stages", default=None)
+
+
+def tell(name: str, loops: Callable[[], Loops], sizes: Sizes | None = None) -> None:
+    """Called after each pass. The program is made only if somebody watches."""
+    found = _watched.get()
+    if found is not None:
+        kept = None if sizes is None else Sizes(dict(sizes.index), dict(sizes.shapes), sizes.statics)
+        found.append(Stage(name, loops(), kept))
+
+
+@contextmanager
+def watch() -> Iterator[list[Stage]]:
+    """The stages of all that runs within."""
+    found: list[Stage] = []
+    token = _watched.set(found)
+    try:
+        yield found
+    finally:
+        _watched.reset(token)

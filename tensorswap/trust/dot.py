@@ -1,0 +1,104 @@
+"""The dot-product test: <Jv, w> = <v, J'w> for an adjoint and the tangent of the same program, at one random point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..language import ir
+from ..rules.activity import check_of, integer_uses
+from ..rules.derivation import Adjoint, Derivation, Gradient, HessianVector, Tangent, Without
+from ..rules.names import next_suffix
+from ..rules.optional import without
+from ..run.arguments import bind, defaults
+from .validate import run_bound
+
+Array = NDArray[Any]
+RELATIVE = 1e-7  # of the sum of absolute terms, in float64
+
+
+@dataclass(frozen=True)
+class Products:
+    """The two products, and what rounding may make of them."""
+
+    adjoint: float
+    tangent: float
+    scale: float
+
+    @property
+    def agree(self) -> bool:
+        """No finite number says nothing: another point may."""
+        if not np.isfinite([self.adjoint, self.tangent, self.scale]).all():
+            return True
+        return abs(self.adjoint - self.tangent) <= RELATIVE * self.scale + 1e-12
+
+
+def dot_test(
+    origin: ir.Loops, derivation: Derivation, derived: ir.Loops, arguments: Mapping[str, Any], seed: int
+) -> Products | None:
+    """For a derivative of `origin`, at arguments of it; None for one that has no such test."""
+    missing: frozenset[str] = frozenset()
+    while isinstance(derivation, Without):
+        missing |= derivation.missing
+        derivation = derivation.derivation
+    generator = np.random.default_rng(seed)
+    arguments = {**defaults(origin), **arguments}
+    shorter = without(origin, missing) if missing else origin
+    if isinstance(derivation, HessianVector):
+        return _symmetry(derivation, shorter, derived, arguments, generator)
+    if isinstance(derivation, Tangent):
+        outputs = [n for n in derivation.only or origin.outputs if n not in integer_uses(origin)]
+        other: Derivation = Adjoint(derivation.wrt, tuple(outputs))
+        wrt, of = derivation.wrt, tuple(outputs)
+    elif isinstance(derivation, Adjoint | Gradient):
+        given = (derivation.of,) if isinstance(derivation, Gradient) else derivation.of
+        wrt, of = derivation.wrt, check_of(origin, given)
+        other = Tangent(wrt, of)
+    else:
+        return None
+    partner = other(origin)
+    partner = without(partner, missing) if missing else partner
+    backward, forward = (partner, derived) if isinstance(derivation, Tangent) else (derived, partner)
+    grad, dot = next_suffix(origin, "grad"), next_suffix(origin, "dot")
+    wrt = tuple(name for name in wrt if name not in missing)
+    directions = {f"{x}.{dot}": generator.standard_normal(np.shape(arguments[x])) for x in wrt}
+    along = _run(forward, {**arguments, **directions})
+    seeds = {f"{y}.{grad}": generator.standard_normal(along[f"{y}.{dot}"].shape) for y in of}
+    if isinstance(derivation, Gradient):
+        seeds = {f"{y}.{grad}": np.ones(()) for y in of}
+    back = _run(backward, {**arguments, **({} if isinstance(derivation, Gradient) else seeds)})
+    left = [directions[f"{x}.{dot}"] * back[f"{x}.{grad}"] for x in wrt]
+    right = [seeds[f"{y}.{grad}"] * along[f"{y}.{dot}"] for y in of]
+    return Products(_sum(left), _sum(right), _sum(map(np.abs, [*left, *right])))
+
+
+def _symmetry(
+    derivation: HessianVector,
+    origin: ir.Loops,
+    derived: ir.Loops,
+    arguments: Mapping[str, Any],
+    generator: np.random.Generator,
+) -> Products | None:
+    """<u, Hv> = <v, Hu>: a Hessian is its own adjoint."""
+    if set(derivation.along) != set(derivation.gradient.wrt):
+        return None
+    grad, names = next_suffix(origin, "grad"), derivation.along
+    dot = next_suffix(derivation.gradient(origin), "dot")
+    one, two = ({x: generator.standard_normal(np.shape(arguments[x])) for x in names} for _ in range(2))
+    first, second = (_run(derived, {**arguments, **{f"{x}.{dot}": v[x] for x in names}}) for v in (one, two))
+    left = [two[x] * first[f"{x}.{grad}.{dot}"] for x in names]
+    right = [one[x] * second[f"{x}.{grad}.{dot}"] for x in names]
+    return Products(_sum(left), _sum(right), _sum(map(np.abs, [*left, *right])))
+
+
+def _run(loops: ir.Loops, arguments: Mapping[str, Any]) -> dict[str, Array]:
+    taken = {*loops.inputs, *loops.static_names, *loops.indices, *loops.known}
+    return run_bound(bind(loops, {name: value for name, value in arguments.items() if name in taken}))
+
+
+def _sum(parts: Any) -> float:
+    return float(sum(np.sum(part) for part in parts))
