@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: test train lint test-long bench oracles clean
+.PHONY: test train lint test-long bench oracles opinfo clean
 
 test: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -34,6 +34,11 @@ bench: $(VENV)/.bench
 # Needs PyTorch, which nothing else here does: it stores PyTorch's answers in small files for the tests.
 oracles: $(VENV)/.bench
 	$(BIN)/python -m tests.library.make_answers
+
+# PyTorch's own sample inputs for the ops that both have, about a quarter of an hour.
+opinfo: $(VENV)/.bench
+	$(BIN)/python -m pip install --quiet expecttest
+	$(BIN)/python -m tests.opinfo
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

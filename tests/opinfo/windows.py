@@ -1,0 +1,319 @@
+"""Convolutions, pooling, padding, resampling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812 (every PyTorch user knows it by this name)
+
+from .case import Case, Tensor, Unexpressed, adapts, each_number, given, one_number, same_kind
+
+
+def convolution(axes: int) -> Any:
+    def adapter(
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Case:
+        tensors = given(input=input, weight=weight, bias=bias)
+        if padding == "valid":
+            padding = 0
+        if padding == "same":
+            reach = [d * (k - 1) for d, k in zip(each_number(dilation, axes), weight.shape[2:], strict=True)]
+            if any(r % 2 for r in reach):
+                raise Unexpressed("another padding at each end")
+            padding = [r // 2 for r in reach]
+        if axes == 2 and groups == 1:
+            names = ("stride", "padding", "dilation")
+            options = {}
+            for name, value in zip(names, (stride, padding, dilation), strict=True):
+                options[name], options[f"{name}_w"] = each_number(value, 2)
+            return Case("conv2d", tensors, options)
+        options = {
+            "stride": one_number(stride, "stride"),
+            "padding": one_number(padding, "padding"),
+            "dilation": one_number(dilation, "dilation"),
+        }
+        if groups > 1:
+            return Case(f"grouped_conv{axes}d", tensors, options | {"groups": groups})
+        return Case(f"conv{axes}d", tensors, options)
+
+    return adapter
+
+
+def transposed(axes: int) -> Any:
+    def adapter(
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        dilation: Any = 1,
+    ) -> Case:
+        options = {
+            "stride": one_number(stride, "stride"),
+            "padding": one_number(padding, "padding"),
+            "output_padding": one_number(output_padding, "output_padding"),
+            "dilation": one_number(dilation, "dilation"),
+        }
+        tensors = given(input=input, weight=weight, bias=bias)
+        if groups > 1:
+            if axes != 2:
+                raise Unexpressed("groups of a transposed convolution")
+            return Case("grouped_conv_transpose2d", tensors, options | {"groups": groups})
+        return Case(f"conv_transpose{axes}d", tensors, options)
+
+    return adapter
+
+
+def max_pool(axes: int) -> Any:
+    def adapter(
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Case:
+        options = windows(axes, kernel_size, stride, padding, ceil_mode) | {
+            "dilation": one_number(dilation, "dilation")
+        }
+        if return_indices and axes != 2:
+            raise Unexpressed("the places of the maxima")
+        if return_indices:
+            return Case("max_pool2d_with_indices", {"input": input}, options)
+        return Case(f"max_pool{axes}d", {"input": input}, options)
+
+    return adapter
+
+
+def windows(axes: int, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool) -> dict[str, int]:
+    kernel = each_number(kernel_size, axes)
+    options = {"kernel_size": kernel[0], "padding": one_number(padding, "padding"), "ceil_mode": int(ceil_mode)}
+    if axes == 2:
+        options["kernel_width"] = kernel[1]
+    elif len(set(kernel)) > 1:
+        raise Unexpressed("another kernel_size along each axis")
+    empty = stride is None or (not isinstance(stride, int) and len(stride) == 0)
+    steps = kernel_size if empty else stride
+    return options | {"stride": one_number(steps, "stride")}
+
+
+def avg_pool(axes: int) -> Any:
+    def adapter(
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Case:
+        if not input.is_floating_point():
+            raise Unexpressed("a mean of whole numbers that is cut to a whole number")
+        options = windows(axes, kernel_size, stride, padding, ceil_mode) | {"count_include_pad": int(count_include_pad)}
+        if divisor_override is not None:
+            options["divisor_override"] = divisor_override
+        return Case(f"avg_pool{axes}d", {"input": input}, options)
+
+    return adapter
+
+
+SIZES = {
+    1: ("output_size",),
+    2: ("output_size", "output_width"),
+    3: ("output_size", "output_height", "output_width"),
+}
+
+
+def output_sizes(axes: int, wanted: Any, shape: Any) -> dict[str, int]:
+    numbers = [wanted] * axes if wanted is None or isinstance(wanted, int) else list(wanted)
+    numbers = numbers * axes if len(numbers) == 1 else numbers
+    sizes = [int(s) if n is None else int(n) for n, s in zip(numbers, shape[-axes:], strict=True)]
+    return dict(zip(SIZES[axes], sizes, strict=True))
+
+
+def adaptive(kind: str, axes: int) -> Any:
+    def adapter(input: Tensor, output_size: Any, return_indices: bool = False) -> Case:
+        if return_indices:
+            raise Unexpressed("the places of the maxima")
+        return Case(f"adaptive_{kind}_pool{axes}d", {"input": input}, output_sizes(axes, output_size, input.shape))
+
+    return adapter
+
+
+def fractional(axes: int) -> Any:
+    pool = (F.fractional_max_pool2d, F.fractional_max_pool3d)[axes - 2]
+
+    def adapter(
+        input: Tensor,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> Case:
+        if return_indices:
+            raise Unexpressed("the places of the maxima")
+        batch = input if input.ndim == axes + 2 else input[None]
+        if output_size is None:
+            ratios = [output_ratio] * axes if isinstance(output_ratio, float) else output_ratio
+            output_size = [int(s * r) for s, r in zip(batch.shape[-axes:], ratios, strict=True)]
+        samples = torch.rand(*batch.shape[:2], axes, dtype=input.dtype, generator=torch.Generator().manual_seed(1))
+        kernel = one_number(kernel_size, "kernel_size")
+        return Case(
+            f"fractional_max_pool{axes}d",
+            {"input": batch, "_random_samples": samples},
+            {"kernel_size": kernel} | output_sizes(axes, output_size, input.shape),
+            oracle=lambda: pool(batch, kernel_size, output_size, _random_samples=samples),
+        )
+
+    return adapter
+
+
+def unpool(axes: int) -> Any:
+    def adapter(
+        input: Tensor,
+        indices: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        output_size: Any = None,
+    ) -> Case:
+        kernel = one_number(kernel_size, "kernel_size")
+        options = {"kernel_size": kernel, "padding": one_number(padding, "padding")}
+        options["stride"] = kernel if stride is None else one_number(stride, "stride")
+        if output_size is not None:
+            options |= output_sizes(axes, output_size[-axes:], output_size)
+        flat = indices.flatten(-axes).sort(-1).values
+        met = bool((flat[..., 1:] == flat[..., :-1]).any())
+        why = "PyTorch's gradient goes to all values that meet in a place, the derivative to the last" if met else ""
+        return Case(f"max_unpool{axes}d", {"input": input, "indices": indices}, options, gradient=why)
+
+    return adapter
+
+
+for count in (1, 2, 3):
+    adapts(f"nn.functional.conv{count}d")(convolution(count))
+    adapts(f"nn.functional.conv_transpose{count}d")(transposed(count))
+    adapts(f"nn.functional.max_pool{count}d")(max_pool(count))
+    adapts(f"nn.functional.avg_pool{count}d")(avg_pool(count))
+    adapts(f"nn.functional.adaptive_avg_pool{count}d")(adaptive("avg", count))
+    adapts(f"nn.functional.adaptive_max_pool{count}d")(adaptive("max", count))
+    adapts(f"nn.functional.max_unpool{count}d")(unpool(count))
+adapts("nn.functional.fractional_max_pool2d")(fractional(2))
+adapts("nn.functional.fractional_max_pool3d")(fractional(3))
+
+
+@adapts("nn.functional.unfold")
+def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Case:
+    kernel = each_number(kernel_size, 2)
+    options = {
+        "kernel_size": kernel[0],
+        "kernel_size_w": kernel[1],
+        "dilation": one_number(dilation, "dilation"),
+        "padding": one_number(padding, "padding"),
+        "stride": one_number(stride, "stride"),
+    }
+    return Case("unfold", {"input": input}, options)
+
+
+FRAME = ("left", "right", "top", "bottom", "front", "back")
+NAMES = {"constant": "constant", "reflect": "reflection", "replicate": "replication", "circular": "circular"}
+
+
+@adapts("nn.functional.pad")
+def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Case:
+    widths = list(pad)
+    if len(widths) > 6:
+        raise Unexpressed("a frame along more than three axes")
+    if not widths:
+        raise Unexpressed("no frame at all")
+    options: dict[str, Any] = dict(zip(FRAME, widths, strict=False))
+    if mode == "constant" and value is not None:
+        (options["value"],) = same_kind(input, value)
+    return Case(f"{NAMES[mode]}_pad{len(widths) // 2}d", {"input": input}, options)
+
+
+@adapts("constant_pad_nd")
+def constant_pad_nd(input: Tensor, pad: Any, value: float = 0) -> Case:
+    return globals()["pad"](input, pad, "constant", value)
+
+
+MODES = {
+    "nearest": "interpolate_nearest{}d",
+    "area": "interpolate_area{}d",
+    "linear": "interpolate_linear",
+    "bilinear": "interpolate_bilinear",
+    "trilinear": "interpolate_trilinear",
+    "bicubic": "interpolate_bicubic",
+}
+
+
+@adapts("nn.functional.interpolate")
+def interpolate(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Case:
+    axes = input.ndim - 2
+    if mode not in MODES:
+        raise Unexpressed(f"the mode {mode}")
+    if antialias:
+        raise Unexpressed("smoothing against aliases")
+    if size is None:
+        factors = [scale_factor] * axes if isinstance(scale_factor, int | float) else list(scale_factor)
+        if any(f != int(f) for f in factors) and not recompute_scale_factor and mode != "area":
+            raise Unexpressed("a scale factor that is no whole number")
+        size = [int(s * f) for s, f in zip(input.shape[2:], factors, strict=True)]
+    options = output_sizes(axes, size, input.shape)
+    if "linear" in mode or mode == "bicubic":
+        options["align_corners"] = int(bool(align_corners))
+    return Case(MODES[mode].format(axes), {"input": input}, options)
+
+
+@adapts("nn.functional.upsample_nearest")
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None, **rest: Any) -> Case:
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+@adapts("nn.functional.upsample_bilinear")
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None, **rest: Any) -> Case:
+    return interpolate(input, size, scale_factor, "bilinear", True)
+
+
+PADDINGS = ("zeros", "border", "reflection")
+
+
+@adapts("nn.functional.grid_sample")
+def grid_sample(
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Case:
+    if input.ndim != 4:
+        raise Unexpressed("sampling of volumes")
+    if mode == "bicubic":
+        raise Unexpressed("the mode bicubic")
+    program = "grid_sample" if mode == "bilinear" else "grid_sample_nearest"
+    options = {"padding_mode": PADDINGS.index(padding_mode), "align_corners": int(bool(align_corners))}
+    return Case(program, {"input": input, "grid": grid}, options)
+
+
+@adapts("grid_sampler_2d")
+def grid_sampler(input: Tensor, grid: Tensor, mode: int, padding: int, align_corners: bool) -> Case:
+    return grid_sample(input, grid, ("bilinear", "nearest", "bicubic")[mode], PADDINGS[padding], align_corners)
