@@ -81,6 +81,17 @@ class Program:
     def __hash__(self) -> int:
         return hash(self._text)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled without what its calls have compiled: that is found in the cache again."""
+        return Program, (self._loops, self._origin, self._derivation)
+
+    def __copy__(self) -> Program:
+        """Nothing in a program changes, so it is its own copy."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Program:
+        return self
+
     def __call__(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
         """Runs the program, compiled on first use. One output: that array; several: a dict by name."""
         arguments = merged(mapping, arrays)
