@@ -21,6 +21,9 @@ from . import mathematics, tile
 
 FLAGS = ("reassoc", "contract", "nsz", "arcp", "afn")  # never nnan or ninf: NaN stays NaN
 TRUTH, WORD = llvm.IntType(1), llvm.IntType(64)
+STOP_WORD = "tensorswap_stop"  # the name of a word in memory: not zero if the work of kernels is not wanted any more
+FEW = 16  # steps of a loop that never looks at that word
+UNSTOPPED = 2**16  # steps of a loop without loops in it between two looks at that word
 
 ELEMENTS: dict[str, tuple[Any, Any]] = {
     "f4": (llvm.FloatType(), types.float32), "f8": (llvm.DoubleType(), types.float64),
@@ -51,6 +54,7 @@ class Lowerer:
         self.builder = llvm.IRBuilder(self.function.append_basic_block("entry"))
         self.variables: dict[str, tuple[Any, str]] = {}
         self.loops: list[Any] = []  # where `continue` goes
+        self.stopping: list[bool] = []  # whether each loop around looks if its work is still wanted
         self.linked: set[str] = set()
         self.steps: dict[str, ast.FunctionDef] = {}  # functions that are called once each
 
@@ -69,7 +73,7 @@ class Lowerer:
 
     def step(self, name: str, arguments: list[Value]) -> None:
         """Calls a function of the source. No two tensors of a statement share memory, and LLVM is told so."""
-        outside = self.function, self.builder, self.variables, self.loops
+        outside = self.function, self.builder, self.variables, self.loops, self.stopping
         kind = llvm.FunctionType(llvm.VoidType(), [a.code.type for a in arguments])
         function = llvm.Function(self.module, kind, f"{self.name}_{name}")
         function.linkage = "internal"
@@ -77,10 +81,10 @@ class Lowerer:
         for argument, value in zip(function.args, arguments, strict=True):
             if value.type[0] == "*":
                 argument.add_attribute("noalias")
-        self.function, self.variables, self.loops = function, {}, []
+        self.function, self.variables, self.loops, self.stopping = function, {}, [], []
         self.builder = llvm.IRBuilder(function.append_basic_block("entry"))
         self.define(self.steps[name], [a.type for a in arguments])
-        self.function, self.builder, self.variables, self.loops = outside
+        self.function, self.builder, self.variables, self.loops, self.stopping = outside
         self.builder.call(function, [a.code for a in arguments])
 
     # -- statements
@@ -124,9 +128,36 @@ class Lowerer:
         self.builder.store(value.code, self.variables[name][0])
 
     def loop(self, name: str, arguments: list[Any], body: list[ast.stmt]) -> None:
-        builder = self.builder
         zero, one = llvm.Constant(WORD, 0), llvm.Constant(WORD, 1)
         start, stop, step = (zero, arguments[0], one) if len(arguments) == 1 else (*arguments, one)[:3]
+        if self.has_loops(body):
+            stops = _may_be_more(FEW, start, stop, unknown=True)  # few steps are better written out
+            self.counted(name, start, stop, step, lambda: self.body(body), stops)
+        elif step is one and _may_be_more(UNSTOPPED, start, stop, unknown=not any(self.stopping)):
+            self.in_pieces(name, start, stop, body)
+        else:
+            self.counted(name, start, stop, step, lambda: self.body(body), stops=False)
+
+    def has_loops(self, body: list[ast.stmt]) -> bool:
+        nodes = [node for statement in body for node in ast.walk(statement)]
+        called = {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+        return any(isinstance(node, ast.For) for node in nodes) or bool(called & self.steps.keys())
+
+    def in_pieces(self, name: str, start: Any, stop: Any, body: list[ast.stmt]) -> None:
+        builder, one, piece = self.builder, llvm.Constant(WORD, 1), llvm.Constant(WORD, UNSTOPPED)
+        first = " first"  # no name of generated source
+
+        def inner() -> None:
+            low = builder.load(self.variables[first][0])
+            left = builder.sub(stop, low)
+            high = builder.add(low, builder.select(builder.icmp_signed("<", left, piece), left, piece))
+            self.counted(name, low, high, one, lambda: self.body(body), stops=False)
+
+        self.counted(first, start, stop, piece, inner, stops=True)
+
+    def counted(self, name: str, start: Any, stop: Any, step: Any, body: Callable[[], None], stops: bool) -> None:
+        """A loop. If it `stops`, it looks before each step whether its work is still wanted."""
+        builder = self.builder
         down = isinstance(step, llvm.Constant) and step.constant < 0
         before = builder.block
         head, inside, following, after = (self.function.append_basic_block(w) for w in ("head", "body", "next", "end"))
@@ -134,17 +165,28 @@ class Lowerer:
         builder.position_at_end(head)
         count = builder.phi(WORD)
         count.add_incoming(start, before)
-        builder.cbranch(builder.icmp_signed(">" if down else "<", count, stop), inside, after)
+        more = builder.icmp_signed(">" if down else "<", count, stop)
+        if stops:
+            unwanted = builder.load_atomic(self.stop_word(), "monotonic", 8)
+            more = builder.and_(more, builder.icmp_signed("==", unwanted, llvm.Constant(WORD, 0)))
+        builder.cbranch(more, inside, after)
         builder.position_at_end(inside)
         self.set(name, Value(count, "i8"))
         self.loops.append(following)
-        self.body(body)
+        self.stopping.append(stops)
+        body()
+        self.stopping.pop()
         self.loops.pop()
         builder.branch(following)
         builder.position_at_end(following)
         count.add_incoming(builder.add(count, step, flags=["nsw"]), following)
         builder.branch(head)
         builder.position_at_end(after)
+
+    def stop_word(self) -> Any:
+        if STOP_WORD not in self.module.globals:
+            llvm.GlobalVariable(self.module, WORD, STOP_WORD)
+        return self.module.globals[STOP_WORD]
 
     def branch(self, test: Any, body: list[ast.stmt], orelse: list[ast.stmt]) -> None:
         builder = self.builder
@@ -370,3 +412,10 @@ class Lowerer:
 def wrapped(value: int) -> int:
     """A whole number as 64 bits hold it."""
     return (value + 2**63) % 2**64 - 2**63
+
+
+def _may_be_more(count: int, start: Any, stop: Any, unknown: bool) -> bool:
+    """Whether a loop has more steps than so many; `unknown` is the answer if nobody knows."""
+    if isinstance(start, llvm.Constant) and isinstance(stop, llvm.Constant):
+        return bool(stop.constant - start.constant > count)
+    return unknown

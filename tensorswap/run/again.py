@@ -31,7 +31,7 @@ class Again:
         arrays = [np.zeros((), d) if k in numbers else given[name] for k, (name, d) in enumerate(known.inputs)]
         between = [ranges.get(name) for name in self.names]
         checks = [Check(a.dtype, a.shape, a.strides, b) for a, b in zip(arrays, between, strict=True)]
-        self.frame = Frame(known.table, context.words, context.links, context.memory_slot + 1, checks)
+        self.frame = Frame(known.table, context.words, context.links, context.memory_slot + 1, known.work, checks)
 
     def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Array] | None:
         """The outputs, or None for a call of another kind."""

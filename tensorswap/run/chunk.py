@@ -54,6 +54,7 @@ class Chunk:
         self.wanted = [name for name in self.names if name not in self.own]
         self.arrays = {name: np.empty(shape, dtype) for name, (shape, dtype) in self.own.items()}
         self.table, self.words, self.links = self._joined(parts, contexts, advance)
+        self.work = sum(part.work for part in parts)
         self._frame: Frame | None = None
 
     def _joined(
@@ -116,6 +117,6 @@ class Chunk:
         from .frame import Frame
 
         if self._frame is None:
-            self._frame = Frame(self.table, self.words, self.links, len(self.names) + len(self.memories))
+            self._frame = Frame(self.table, self.words, self.links, len(self.names) + len(self.memories), self.work)
         listed = [self.arrays[name] if name in self.arrays else arrays[name] for name in self.names]
         self._frame([*listed, *self.memories], steps)

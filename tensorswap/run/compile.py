@@ -11,6 +11,7 @@ from numba.core.runtime.nrt import rtsys
 
 from ..emit.lower import Lowerer
 from . import cache as disk
+from .interrupt import interruptibly
 from .launch import launch, start_threads
 
 
@@ -23,7 +24,7 @@ class Compiled:
         self.library = None if kept is None else _linked(kept)
         self.fresh = self.library is None
         if self.library is None:
-            made, self.library = _compile(source)
+            made, self.library = interruptibly(lambda: _compile(source), kernels=False)  # LLVM hears no signal
             disk.save(source, made)
         self.address = int(self.library.get_pointer_to_function(disk.symbol(source)))
 

@@ -25,12 +25,14 @@ from ..plan.first import first_writes
 from ..plan.nest import Nest, Nester, lifetimes
 from ..plan.prepare import prepare
 from .arguments import Bound
+from .interrupt import LONG, STOP, interruptibly
 from .memory import ALIGN, Buffer, place
 
 if TYPE_CHECKING:
     from .frame import Frame
 
 PARALLEL = 10_000  # nanoseconds of work below which the other threads would come too late
+PIECE = 2**31  # products of two numbers in one call of a library
 PARTS = "copies of "  # names the copies that the threads of a kernel have of a tensor
 
 Array = NDArray[Any]
@@ -72,7 +74,7 @@ class Executable:
         """The outputs of a program that is nothing but large matrix products."""
         for product in self.products or ():
             left, right = arrays[product.left], arrays[product.right]
-            result = np.matmul(left.T if product.turn_left else left, right.T if product.turn_right else right)
+            result = _product(left.T if product.turn_left else left, right.T if product.turn_right else right)
             arrays[product.target] = result if product.sign > 0 else np.negative(result, out=result)
         return {name: arrays[name] for name in self.loops.outputs}
 
@@ -153,6 +155,15 @@ class Executable:
         return points * (0.3 + 2 * calls)
 
     @cached_property
+    def work(self) -> float:
+        """A rough guess of the nanoseconds that a run takes on one thread."""
+        total = 0.0
+        for statement, blocks in self.loops.located:
+            around = math.prod(self.sizes.index[b.index] for b in blocks if b.index not in statement.indices)
+            total += self.nanoseconds(statement) * around
+        return total
+
+    @cached_property
     def buffers(self) -> tuple[dict[str, int], int]:
         """Where each tensor that is no input or output lies in the memory of a run, and how large that is."""
         spans: dict[str, tuple[int, int]] = {}
@@ -209,7 +220,8 @@ class Executable:
             with np.errstate(over="ignore"):  # a number too large for the type of the others is infinite
                 arrays[k] = np.array(arrays[k], self.inputs[k][1], order="C")
         if self.products is not None:
-            return self.multiply(dict(zip(self.loops.inputs, arrays, strict=True)))
+            known = dict(zip(self.loops.inputs, arrays, strict=True))
+            return self.multiply(known) if self.work < LONG else interruptibly(lambda: self.multiply(known))
         results = self.complete(arrays, self.context.frame)
         assert results is not None
         return results
@@ -230,6 +242,19 @@ class Executable:
         if context.size:
             context.spare.append(memory)
         return {name: arrays[k] for name, k in context.outputs} if done else None
+
+
+def _product(left: Array, right: Array) -> Array:
+    """A matrix product; a long one in pieces, between which it can be stopped."""
+    (rows, depth), columns = left.shape, right.shape[1]
+    piece = max(PIECE // max(depth * columns, 1), 64)
+    if rows <= 2 * piece:
+        return np.asarray(np.matmul(left, right))
+    result = np.empty((rows, columns), left.dtype)
+    for start in range(0, rows, piece):
+        if not STOP.value:
+            np.matmul(left[start : start + piece], right, out=result[start : start + piece])
+    return result
 
 
 class Context:
@@ -292,7 +317,7 @@ class Context:
     def frame(self) -> Frame:
         from .frame import Frame  # Numba is imported when something is first compiled
 
-        return Frame(self.made.table, self.words, self.links, self.memory_slot + 1)
+        return Frame(self.made.table, self.words, self.links, self.memory_slot + 1, self.made.work)
 
     def memory(self) -> Array:
         """Memory for what is neither input nor output, with first values where they are needed."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from . import interrupt
 from .compile import compiled
 from .objects import object_layout
 
@@ -69,13 +69,8 @@ def runner() -> Any:
     return POINTER(compiled(RUNNER).address)
 
 
-LOCK = threading.Lock()  # Numba's pool takes work from one thread at a time
-
-
 def _after_fork() -> None:
-    """A child has neither the threads of its parent's pool nor the thread that may hold the lock."""
-    global LOCK
-    LOCK = threading.Lock()
+    """A child does not have the threads of its parent's pool."""
     _alone.append(True)
 
 
@@ -89,10 +84,20 @@ class Frame:
 
     A link is a word, the array whose address it gets, bytes from the array's start, and bytes that each step adds. The
     first arrays are checked as `checks` say, if it is given: nothing is run if one of them is something else.
+    `nanoseconds` is a guess of the time that the kernels take.
     """
 
-    def __init__(self, table: Array, words: Array, links: Array, arrays: int, checks: Sequence[Check] = ()) -> None:
+    def __init__(
+        self,
+        table: Array,
+        words: Array,
+        links: Array,
+        arrays: int,
+        nanoseconds: float,
+        checks: Sequence[Check] = (),
+    ) -> None:
         self.serial = False
+        self.nanoseconds = nanoseconds
         layout = object_layout()
         assert layout or not checks, "who asks for a check makes sure that it can be made"
         self.known = layout is not None
@@ -117,15 +122,20 @@ class Frame:
         if _alone and not self.serial:
             self.serial = True
             self.keep[0][:, 2] = 1  # one part after the other
-        with LOCK:
-            if steps is not None:
-                self.space[STEPS] = steps
-            if self.known:
-                self.run(self.table, self.header, self.links, id(arrays))
-                return not self.space[WRONG]
-            self.space[self.listed :] = [a.ctypes.data for a in arrays]
-            self.run(self.table, self.header, self.links, self.header)
-            return True
+        if self.nanoseconds * (steps or 1) < interrupt.LONG:
+            with interrupt.LOCK:
+                return self._run(arrays, steps)
+        return interrupt.interruptibly(lambda: self._run(arrays, steps))
+
+    def _run(self, arrays: list[Array], steps: int | None) -> bool:
+        if steps is not None:
+            self.space[STEPS] = steps
+        if self.known:
+            self.run(self.table, self.header, self.links, id(arrays))
+            return not self.space[WRONG]
+        self.space[self.listed :] = [a.ctypes.data for a in arrays]
+        self.run(self.table, self.header, self.links, self.header)
+        return True
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from llvmlite import binding
 from llvmlite import ir as llvm
 from numba.core import cgutils
 from numba.np.ufunc.parallel import _launch_threads
+
+from ..emit.lower import STOP_WORD
+from .interrupt import STOP
 
 BYTE, WORD = llvm.IntType(8).as_pointer(), llvm.IntType(64)
 
@@ -50,5 +55,6 @@ def launch(builder: Any, args: Sequence[Any]) -> None:
 
 @cache
 def start_threads() -> None:
-    """Starts Numba's pool, and makes its entry known to LLVM."""
+    """Starts Numba's pool, and makes its entry and the word that stops kernels known to LLVM."""
     _launch_threads()
+    binding.add_symbol(STOP_WORD, ctypes.addressof(STOP))
