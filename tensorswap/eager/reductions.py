@@ -51,10 +51,14 @@ def _reduced(operand: Any, axis: Any, keepdims: bool, function: Any, gradient: A
     """`gradient` is given the gradient with the reduced axes kept at size 1, the value, the operand and its axes."""
     x = np.asarray(plain(operand))
     axes = _axes(axis, x.ndim)
-    try:
-        z = function(x, axis=axes, keepdims=keepdims)
-    except ValueError as error:
-        raise ShapeError(f"shape {x.shape} cannot be reduced: {error}", hint="an empty axis has no largest") from error
+    empty = next((k for k in axes if x.shape[k] == 0), None)
+    if function in (np.max, np.min) and empty is not None and all(n for k, n in enumerate(x.shape) if k not in axes):
+        raise ShapeError(
+            f"no element is the {'largest' if function is np.max else 'smallest'}: axis {empty} of shape {x.shape} is "
+            "empty",
+            hint="look at the shape first, or join a first value to it",
+        )
+    z = function(x, axis=axes, keepdims=keepdims)
     if not isinstance(operand, Tensor):
         return z
     if type(operand.value) is float:

@@ -15,6 +15,7 @@ from ..language import ir
 from ..language.bounds import unproven
 from ..language.sizes import Sizes
 from ..language.types import Kind, Types, infer_types
+from ..room import check_room, of_tensor
 from .grid import IDENTITY, Grid, identity
 
 Array = NDArray[Any]
@@ -34,7 +35,9 @@ def run(
 
     Every access is checked before anything runs. `kinds` are those of the inputs; weak results become `default`.
     """
-    interpreter = Interpreter(loops, arrays, sizes, infer_types(loops, kinds))
+    types = infer_types(loops, kinds)
+    check_room(of_tensor(name, sizes.shapes[name], types.tensors[name].dtype.itemsize) for name in loops.written)
+    interpreter = Interpreter(loops, arrays, sizes, types)
     with np.errstate(all="ignore"):
         interpreter.check_accesses()
         interpreter.run(loops.body, {})

@@ -18,6 +18,12 @@ def check(loops: ir.Loops) -> None:
         raise LimitError(
             f"the program has {len(loops.statements):,} statements; at most {limits.STATEMENTS:,} are taken"
         )
+    parts = sum(len(statement.nodes) for statement in loops.statements)
+    if parts > limits.PARTS:
+        raise LimitError(
+            f"the program has {parts:,} numbers, names and operators; at most {limits.PARTS:,} are taken",
+            hint="write long expressions as several statements: each is differentiated once",
+        )
     faults = [fault for rule in RULES for fault in rule(loops)]
     if faults:
         faults.sort(key=lambda f: f.span.start if f.span else -1)

@@ -9,6 +9,7 @@ LINE_LENGTH = 100_000
 NESTING = 64  # brackets within brackets
 EXPRESSION_DEPTH = 250  # levels of one expression, `a + a + ...` included
 STATEMENTS = 20_000
+PARTS = 2_000_000  # numbers, names and operators of a program, however it was derived
 NAME_LENGTH = 200
 DIGITS = 40
 

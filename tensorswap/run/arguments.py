@@ -22,6 +22,8 @@ from ..rules.expand import expand
 
 BYTES = 2**46  # a result beyond this is a mistake, and is refused before anything is allocated
 
+POINTS = 2**48  # values of an index, for which a kernel would need days
+
 Array = NDArray[Any]
 
 
@@ -199,9 +201,13 @@ def _check_integers(loops: ir.Loops, arrays: Mapping[str, Array]) -> None:
 
 
 def _check_extent(loops: ir.Loops, sizes: Sizes) -> None:
+    """Refuses what no memory holds and no array has, even if an axis of size 0 leaves nothing of it."""
     for name in loops.written:
-        if math.prod(sizes.shapes[name]) * 8 >= BYTES:
+        shape = sizes.shapes[name]
+        if math.prod(extent for extent in shape if extent) * 8 >= BYTES:
             raise ShapeError(
-                f"{name} would have the shape {sizes.shapes[name]}, more than any memory holds",
-                hint="check the sizes given",
+                f"{name} would have the shape {shape}, more than any memory holds", hint="check the sizes given"
             )
+    for name, size in sizes.index.items():
+        if size >= POINTS:
+            raise ShapeError(f"index {name} would have the size {size}", hint="check the sizes given")

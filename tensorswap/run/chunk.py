@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..emit.expression import CAST
 from ..emit.kernel import pointer_name
 from ..emit.winner import BEST
+from ..room import check_room
 from .execute import Context, Executable
 from .memory import ALIGN
 
@@ -39,6 +40,7 @@ class Chunk:
         contexts = [part.context for part in parts]
         self.names: list[str] = []
         self.own: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}  # tensors of which the caller knows nothing
+        check_room(needed for part in parts for needed in part.needed)
         self.memories = [np.empty(context.size + ALIGN, np.uint8) for context in contexts]
         for number, (part, context) in enumerate(zip(parts, contexts, strict=True)):
             for name in context.slots:

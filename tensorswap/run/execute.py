@@ -24,6 +24,8 @@ from ..plan.blas import matrix_products
 from ..plan.first import first_writes
 from ..plan.nest import Nest, Nester, lifetimes
 from ..plan.prepare import prepare
+from ..plan.table import shown
+from ..room import Needed, check_room, of_tensor
 from .arguments import Bound
 from .interrupt import LONG, STOP, interruptibly
 from .memory import ALIGN, Buffer, place
@@ -166,6 +168,11 @@ class Executable:
     @cached_property
     def buffers(self) -> tuple[dict[str, int], int]:
         """Where each tensor that is no input or output lies in the memory of a run, and how large that is."""
+        return place(self.intermediate)
+
+    @cached_property
+    def intermediate(self) -> list[Buffer]:
+        """Memory for what is neither input nor output."""
         spans: dict[str, tuple[int, int]] = {}
         buffers = []
         inputs, outputs = set(self.loops.inputs), set(self.loops.outputs)
@@ -189,7 +196,15 @@ class Executable:
         for name, (first, last) in spans.items():
             size = math.prod(self.sizes.shapes[name]) * self.stored(name).itemsize
             buffers.append(Buffer(name, size, first, last))
-        return place(buffers)
+        return buffers
+
+    @cached_property
+    def needed(self) -> list[Needed]:
+        """The memory that a run takes."""
+        results = [of_tensor(name, made[1], made[2].itemsize) for name, made in self.context.named_results()]
+        largest = sorted(self.intermediate, key=lambda b: -b.size)[:1]
+        inside = f"what is kept in between (most of it {shown(largest[0].name)})" if largest else "what is kept"
+        return [*results, Needed(inside, self.context.size)]
 
     def scratch(self, kernel: Kernel) -> tuple[dict[str, int], int]:
         """Where each tensor that a part has to itself lies in the memory of the part, and how large that is."""
@@ -216,7 +231,9 @@ class Executable:
         `convert` are the positions of inputs that are not plain contiguous arrays of the right type; None: find out.
         """
         arrays = [inputs[name] for name in self.loops.inputs]
-        for k in self.conversions(inputs) if convert is None else convert:
+        convert = self.conversions(inputs) if convert is None else convert
+        check_room(of_tensor(self.inputs[k][0], np.shape(arrays[k]), self.inputs[k][1].itemsize) for k in convert)
+        for k in convert:
             with np.errstate(over="ignore"):  # a number too large for the type of the others is infinite
                 arrays[k] = np.array(arrays[k], self.inputs[k][1], order="C")
         if self.products is not None:
@@ -229,6 +246,7 @@ class Executable:
     def complete(self, arrays: list[Array], frame: Frame) -> dict[str, Array] | None:
         """Runs the kernels on inputs, to which memory for everything else is added. None if the frame refuses them."""
         context = self.context
+        check_room(self.needed)
         for old, shape, dtype, start in context.results:
             if old is not None:  # an update: the caller's array stays as it is
                 arrays.append(np.array(arrays[old], dtype, order="C"))
@@ -312,6 +330,11 @@ class Context:
         self.words = np.array(words, np.int64)
         self.links = np.array(links, np.int64).reshape(-1, 4)
         self.spare: list[Array] = []  # memory of earlier runs: a list's pop and append are safe between threads
+
+    def named_results(self) -> list[tuple[str, tuple[int | None, tuple[int, ...], np.dtype[Any], float | int | None]]]:
+        """What a run allocates and gives, or needs beside it, by name."""
+        first = len(self.made.inputs)
+        return [(name, self.results[slot - first]) for name, slot in self.slots.items() if slot >= first]
 
     @cached_property
     def frame(self) -> Frame:
