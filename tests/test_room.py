@@ -89,11 +89,10 @@ def test_an_index_with_more_values_than_days_suffice_for_is_refused() -> None:
 
 
 def test_derivatives_have_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = ts.program("y = x * sin(x) * exp(x)\nz = y * tanh(y) * x")
-    monkeypatch.setattr(limits, "PARTS", 500)
-    with pytest.raises(LimitError, match="numbers, names and operators; at most 500 are taken"):
-        for _ in range(8):
-            program = program.tangent(["x"])
+    program = ts.program("y = x * sin(x) * exp(x)\nz = y * tanh(y) * x").tangent(["x"])
+    monkeypatch.setattr(limits, "PARTS", 50)
+    with pytest.raises(LimitError, match="numbers, names and operators; at most 50 are taken"):
+        program.tangent(["x"])
 
 
 def test_the_largest_of_nothing_says_so() -> None:
