@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: test train lint test-long bench oracles opinfo clean
+.PHONY: test train lint test-long soak bench oracles opinfo clean
 
 test: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -22,6 +22,11 @@ lint: $(VENV)/.ready
 test-long: $(VENV)/.ready
 	TENSORSWAP_LONG=1 $(BIN)/python -m pytest -n 2 tests/test_malformed.py tests/test_generated.py tests/test_compiled.py \
 	    tests/test_library.py tests/test_training.py
+
+# Three hours on two cores, and it goes on where it was stopped: generated programs, damaged files, kills, full disks,
+# malformed texts, flat memory; .soak/report.md tells.
+soak: $(VENV)/.ready
+	$(BIN)/python -m tests.soak
 
 # All workloads against numpy, JAX and PyTorch, about half an hour; PyTorch and JAX are installed for it.
 bench: $(VENV)/.bench

@@ -1,0 +1,1 @@
+"""The long soak: `python -m tests.soak`, or `make soak`."""
