@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from tensorswap.trust.validate import changed_by_derivation, changed_by_plan, derivation_stages
 
 import tensorswap as ts
 from tensorswap.errors import DerivativeError, TrustError
 from tensorswap.run.arguments import Bound, bind
+from tensorswap.trust.validate import changed_by_derivation, changed_by_plan, derivation_stages
 from tests.second.check import Tally, Wrong, expected, results
 from tests.second.write import Sample
 
