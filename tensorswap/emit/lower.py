@@ -19,7 +19,11 @@ from numba.core.registry import cpu_target
 
 from . import mathematics, tile
 
-FLAGS = ("reassoc", "contract", "nsz", "arcp", "afn")  # never nnan or ninf: NaN stays NaN
+# Never nnan or ninf: NaN stays NaN. Never nsz beside reassoc: together they let LLVM factor x*0 + x*1 into x*1, which
+# is inf where x is, and (y + x) - x into y.
+FLAGS = ("reassoc", "contract", "arcp", "afn")
+# A fused x*0 + x*2 would become x*(0+2) all the same.
+FACTOR = tuple(flag for flag in FLAGS if flag != "contract")
 TRUTH, WORD = llvm.IntType(1), llvm.IntType(64)
 STOP_WORD = "tensorswap_stop"  # the name of a word in memory: not zero if the work of kernels is not wanted any more
 FEW = 16  # steps of a loop that never looks at that word
@@ -289,7 +293,8 @@ class Lowerer:
         if a.type[0] == "f":
             simple = {ast.Add: builder.fadd, ast.Sub: builder.fsub, ast.Mult: builder.fmul, ast.Div: builder.fdiv}
             if op in simple:
-                return Value(simple[op](a.code, b.code, flags=FLAGS), a.type)
+                numbers = op is ast.Mult and (_is_number(a.code) or _is_number(b.code))
+                return Value(simple[op](a.code, b.code, flags=FACTOR if numbers else FLAGS), a.type)
             name = "quotient" if op is ast.FloorDiv else "remainder"
             return self.mathematics(f"{name}_{a.type}", [a, b])
         whole = {ast.Add: builder.add, ast.Sub: builder.sub, ast.Mult: builder.mul}
@@ -419,3 +424,8 @@ def _may_be_more(count: int, start: Any, stop: Any, unknown: bool) -> bool:
     if isinstance(start, llvm.Constant) and isinstance(stop, llvm.Constant):
         return bool(stop.constant - start.constant > count)
     return unknown
+
+
+def _is_number(code: Any) -> bool:
+    """Whether a factor is a constant, or an index as a number, which an unrolled loop makes a constant."""
+    return isinstance(code, llvm.Constant) or (isinstance(code, llvm.CastInstr) and code.opname in ("sitofp", "uitofp"))

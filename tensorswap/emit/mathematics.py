@@ -20,7 +20,7 @@ from numba.extending import intrinsic
 from . import elementary, special, trigonometry
 from .real import FLAGS, Real, select
 
-FASTMATH = {"reassoc", "contract", "nsz", "arcp", "afn"}  # never nnan or ninf: NaN stays NaN
+FASTMATH = {"reassoc", "contract", "arcp", "afn"}  # never nnan, ninf or nsz: NaN stays NaN
 OPTIONS: dict[str, Any] = {"fastmath": FASTMATH, "error_model": "numpy"}
 # Without reassoc: the order of operations carries the last digits.
 EXACT: dict[str, Any] = {"fastmath": {"contract", "nsz"}, "error_model": "numpy", "forceinline": True}

@@ -36,7 +36,7 @@ from numba import njit
 
 COMPILED = """
 # NaN and infinity keep their meaning; sums may be taken in any order.
-compiled = njit(fastmath={"reassoc", "contract", "nsz", "arcp", "afn"}, error_model="numpy", cache=False)
+compiled = njit(fastmath={"reassoc", "contract", "arcp", "afn"}, error_model="numpy", cache=False)
 """
 
 CONSTANTS = """

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from . import ir
 from .affine import affine
-from .build import ZERO, add, conjuncts, multiply, subtract
+from .build import ZERO, add, conjuncts, is_integer, multiply, subtract
 from .interval import Bounds, interval
 from .ir import Expr, Number
 from .paths import accesses
@@ -88,6 +88,8 @@ def at_least_zero(atom: Expr) -> list[Expr]:
     left, right = atom.left, atom.right
     if _fractions(atom):
         return _beyond_fraction(left, atom.operator, right)
+    if not (is_integer(left) and is_integer(right)):
+        return []  # half a size is no whole number either
     match atom.operator:
         case "<=":
             return [subtract(right, left)]
@@ -111,7 +113,7 @@ def _beyond_fraction(left: Expr, operator: str, right: Expr) -> list[Expr]:
         left, right = right, left
     side, other = (right, left) if _fraction(left) is None else (left, right)
     value = _fraction(side)
-    if operator in ("==", "!=") or value is None or _fractions(other) or abs(value) > 2**31:
+    if operator in ("==", "!=") or value is None or not is_integer(other) or abs(value) > 2**31:
         return []
     if value != round(value) and abs(value - round(value)) < 1e-6:
         return []  # where float32 takes part it is the whole number

@@ -367,7 +367,7 @@ _CHILDREN: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
     Compare: lambda n: (n.left, n.right),
     Logic: lambda n: (n.left, n.right),
     Unary: lambda n: (n.operand,),
-    Conditional: lambda n: (n.condition, n.then, n.otherwise),
+    Conditional: lambda n: (n.then, n.condition, n.otherwise),
 }
 
 
@@ -388,7 +388,7 @@ def rebuild(node: Expr, parts: tuple[Expr, ...]) -> Expr:
         case Unary():
             return replace(node, operand=parts[0])
         case Conditional():
-            return replace(node, condition=parts[0], then=parts[1], otherwise=parts[2])
+            return replace(node, then=parts[0], condition=parts[1], otherwise=parts[2])
     return node
 
 

@@ -1,0 +1,36 @@
+"""NaN comes through: compiled arithmetic makes no infinity of 0 * inf or inf - inf, as a sum that is factored would."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensorswap as ts
+
+X = np.ones(37)
+X[3] = np.inf
+ONES, ZEROS, FEW = np.ones(37), np.zeros(37), np.array([0.0, 1.0, 2.0])
+SMALL = ONES * 1e-200
+CASES = {
+    "an index as a number": ("size(j) = 3\nY[l] += x[l] * j", {"x": X}),
+    "many steps": ("size(j) = 64\nY[l] -= x[l] * j", {"x": X}),
+    "an index and another factor": ("size(j) = 4\nY[l] += x[l] * j * y[l]", {"x": X, "y": ONES}),
+    "a constant zero": ("Y[l] = x[l] * 0 + x[l] * 2", {"x": X}),
+    "a zero beside the value": ("Y[l] = x[l] * 0.0 + x[l] + y[l] * x[l]", {"x": X, "y": ONES}),
+    "scalars": ("Y[l] = x[l] * a + x[l] * b", {"x": X, "a": 0.0, "b": 1.0}),
+    "fixed elements": ("Y[l] = x[l] * w[0] + x[l] * w[1] + x[l] * w[2]", {"x": X, "w": FEW}),
+    "a difference of products": ("Y[l] = x[l] * y[l] - x[l] * z[l]", {"x": X, "y": ZEROS, "z": ONES}),
+    "a common divisor": ("Y[l] = y[l] / x[l] + z[l] / x[l]", {"x": ZEROS, "y": ZEROS, "z": ONES}),
+    "added and taken away": ("Y[l] = (y[l] + x[l]) - x[l]", {"x": X, "y": ONES}),
+    "taken away and added": ("Y[l] = (y[l] - x[l]) + x[l]", {"x": X, "y": ONES}),
+    "large and small": ("Y[l] = (x[l] * y[l]) * (x[l] * z[l])", {"x": ONES * 1e200, "y": SMALL, "z": SMALL}),
+    "lost digits": ("Y[l] = (x[l] + y[l]) - x[l]", {"x": ONES * 1e16, "y": ONES * 1.5}),
+}  # fmt: skip
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", CASES)
+def test_compiled_values_are_not_finite_where_the_interpreter_says_so(name: str) -> None:
+    text, arrays = CASES[name]
+    program = ts.program(text)
+    np.testing.assert_allclose(program(arrays), program.run_reference(arrays), rtol=1e-12)
