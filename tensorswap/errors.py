@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class Fault:
 class SwapError(ValueError):
     """The base of every error a user can cause. `faults` holds each thing that is wrong."""
 
+    result: Any = None  # what a training had learned before the error
+
     def __init__(self, faults: str | Fault | Sequence[Fault], span: Span | None = None, hint: str = "") -> None:
         if isinstance(faults, str):
             faults = [Fault(faults, span, hint)]
@@ -108,6 +111,10 @@ class TrustError(SwapError):
 
 class GradientMismatch(SwapError):
     """gradcheck found a derivative that disagrees with central differences."""
+
+
+class TrainingError(SwapError):
+    """A run that went wrong on its way."""
 
 
 class SwapWarning(UserWarning):

@@ -6,11 +6,16 @@ find that nothing it reads has changed; it may not believe it, raise anything el
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from tensorswap.errors import SwapError
 from tensorswap.run import cache
+from tensorswap.training import checkpoint, tensorfile
 
 Numbers = np.random.Generator
 Damage = Callable[[bytes, Numbers], bytes]
@@ -120,3 +125,106 @@ def kernels_survive(count: int, seed: int) -> int:
     assert cache.load(source) == made
     path.unlink()
     return done
+
+
+# -- checkpoints
+
+VALUES: tuple[Any, ...] = (
+    -1, 0, 1, 7, 2**31, 2**53, 2**63, 10**30, 0.5, 1e308, float("nan"), "", "text", None, True, [], {}, [1], {"a": 1},
+)  # fmt: skip
+Edit = Callable[[dict[str, Any], dict[str, str], Numbers], None]
+
+
+def edit_field(arrays: dict[str, Any], told: dict[str, str], numbers: Numbers) -> None:
+    """Another value for something that is told as JSON."""
+    part = ("position", "position", "settings", "history")[int(numbers.integers(4))]
+    fields = json.loads(told[part])
+    name = str(numbers.choice(list(fields)))
+    fields[name] = VALUES[int(numbers.integers(len(VALUES)))]
+    told[part] = json.dumps(fields)
+
+
+def drop_field(arrays: dict[str, Any], told: dict[str, str], numbers: Numbers) -> None:
+    part = str(numbers.choice(["position", "settings", "history"]))
+    fields = json.loads(told[part])
+    fields.pop(str(numbers.choice(list(fields))))
+    told[part] = json.dumps(fields)
+
+
+def add_field(arrays: dict[str, Any], told: dict[str, str], numbers: Numbers) -> None:
+    part = str(numbers.choice(["position", "history"]))
+    told[part] = told[part][:-1] + ', "further": 1}'
+
+
+def edit_text(arrays: dict[str, Any], told: dict[str, str], numbers: Numbers) -> None:
+    """Something else in the place of JSON or of the program."""
+    part = str(numbers.choice(["program", "position", "settings", "history", "format"]))
+    texts = ("", "null", "[]", "1", "{", '{"a": 1, "a": 2}', "[" * 10**5, '{"a":' * 10**5, "1" * 10**4, "\x00")
+    told[part] = texts[int(numbers.integers(len(texts)))]
+
+
+def drop_text(arrays: dict[str, Any], told: dict[str, str], numbers: Numbers) -> None:
+    del told[str(numbers.choice(list(told)))]
+
+
+def edit_array(arrays: dict[str, Any], told: dict[str, str], numbers: Numbers) -> None:
+    """Another type, shape or name of a tensor."""
+    name = str(numbers.choice(list(arrays)))
+    array = arrays.pop(name)
+    choices = (
+        {name: array.astype("f4" if array.dtype == np.float64 else "f8")}, {name: array.reshape(-1)[:-1]}, {},
+        {name: array[None]}, {f"{name} more": array}, {name: array, "further": array}, {name: array.reshape(-1)[:0]},
+    )  # fmt: skip
+    arrays |= choices[int(numbers.integers(len(choices)))]
+
+
+EDITS: tuple[Edit, ...] = (edit_field, edit_field, drop_field, add_field, edit_text, drop_text, edit_array)
+
+
+def edited(content: bytes, count: int, seed: int, scratch: Path) -> Iterator[tuple[str, bytes]]:
+    """So many checkpoints that someone has changed with a right checksum."""
+    for number in range(count):
+        numbers = np.random.default_rng([seed, number])
+        scratch.write_bytes(content)
+        arrays, told = tensorfile.read(scratch)
+        edit = EDITS[number % len(EDITS)]
+        edit(arrays, told, numbers)
+        if "checksum" in told:
+            told["checksum"] = checkpoint.checksum(arrays, told)
+        tensorfile.write(scratch, arrays, told)
+        yield f"{edit.__name__}, seed {seed}, number {number}", scratch.read_bytes()
+
+
+def checkpoints_survive(path: Path, count: int, seed: int, resume: Callable[[Path], Any]) -> int:
+    """Damages a checkpoint in every way: loading refuses it or finds it unchanged; `resume`, which goes on with a
+    training from it, raises SwapError or runs to its end. Tells how many it did."""
+    content = path.read_bytes()
+    whole = repr_of(checkpoint.load(path))
+    done = 0
+    for told, changed in damaged(content, count // 2, seed):
+        path.write_bytes(changed)
+        found = attempt(checkpoint.load, path, told)
+        assert found is None or repr_of(found) == whole, told
+        done += 1
+    for told, changed in edited(content, count - count // 2, seed, path.with_name("scratch")):
+        path.write_bytes(changed)
+        attempt(resume, path, told)
+        done += 1
+    path.write_bytes(content)
+    return done
+
+
+def attempt(call: Callable[[Path], Any], path: Path, told: str) -> Any:
+    """What a call gives, or None if it refuses in words of a fair length."""
+    try:
+        return call(path)
+    except SwapError as error:
+        message = str(error)
+    assert len(message) < 1000, told
+    return None
+
+
+def repr_of(found: checkpoint.Checkpoint) -> tuple[Any, ...]:
+    """All of a checkpoint, to be compared."""
+    arrays = sorted((n, a.dtype.name, a.shape, a.tobytes()) for n, a in found.arrays.items())
+    return found.program, dict(found.settings), found.position, repr(found.history), arrays

@@ -240,9 +240,10 @@ def test_what_cannot_be_written_leaves_the_last_checkpoint(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ts.SwapError, match="No space left"):
-        fit(model, epochs=2, checkpoint=path, resume=True)
+    with pytest.warns(ts.SwapWarning, match="No space left"):
+        result = fit(model, epochs=2, checkpoint=path, resume=True)
     assert path.read_bytes() == before
+    assert result.step == 14  # what has been learned is not lost
     assert list(tmp_path.iterdir()) == [path]
 
 

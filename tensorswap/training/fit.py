@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,27 +12,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError, SwapError
+from ..errors import ArgumentError, SwapError, SwapWarning, TrainingError
 from ..program import Program
 from . import checkpoint as files
 from .checkpoint import Checkpoint, Position
-from .data import Data, chunks, read
+from .data import Data, read
 from .diagnose import first_nan
 from .history import History
 from .initial import flattened
 from .interrupt import listening
 from .loop import Loop, Stretch, inputs_missing, stretches
+from .noise import noises, refuse_steady
+from .numbers import counts, positive, real, shown, whole
 from .optimizers import optimizer as chosen_optimizer
 from .order import Rows, shuffled
 from .progress import Progress
 from .schedule import schedule as chosen_schedule
-from .step import positive, prepared
+from .source import Source
+from .step import prepared
 from .update import Update, shapes_of_state, update
 
 Array = NDArray[Any]
 
 AWAY = 0.5  # seconds that compiled steps run before Python comes in
 SAVE_SECONDS = 30.0  # between checkpoints
+EVALUATED = 256  # examples that validation takes at a time, at least
 
 
 @dataclass(frozen=True)
@@ -72,20 +77,31 @@ def fit(
     checkpoint_seconds: float = SAVE_SECONDS,
     resume: bool | str | Path = False,
     progress: bool = True,
+    same_noise: bool = False,
 ) -> Result:
     """Trains the parameters of a program, and gives them with a history.
 
-    `data` is a dict of arrays (or mapped files) by name, or an iterable of such dicts; `batch` names the index of
-    examples. Parameters are arrays, or words: "he", "xavier", "normal", "uniform", "zeros", "ones". `resume=True`
-    goes on from `checkpoint` if there is one. Ctrl-C ends the run after the steps at hand, with what it has learned.
+    `data` is a dict of arrays (or mapped files) by name, an iterable of such dicts, or a function that gives one for
+    each epoch; `batch` names the index of examples. Parameters are arrays, or words: "he", "xavier", "normal",
+    "uniform", "zeros", "ones". An input `step` of the program is the number of the step. `resume=True` goes on from
+    `checkpoint` if there is one. Ctrl-C ends the run after the steps at hand, with what it has learned.
     """
-    settings = _Settings(loss, lr, batch, _count("batch_size", batch_size), _count("epochs", epochs), seed, shuffle)
-    positive("lr", lr)
-    run = _Run(program, params, data, settings, sizes or {}, metrics, optimizer, clip, schedule)
-    run.validation = validation
-    run.path = None if checkpoint is None else Path(checkpoint)
-    run.seconds = checkpoint_seconds
-    run.resume(resume)
+    settings = _Settings(
+        loss,
+        positive("lr", lr),
+        batch,
+        whole("batch_size", batch_size, 1),
+        whole("epochs", epochs, 1),
+        whole("seed", seed),
+        bool(shuffle),
+        bool(same_noise),
+    )
+    path = None if checkpoint is None else _path("checkpoint", checkpoint)
+    seconds = max(real("checkpoint_seconds", checkpoint_seconds), 0.0)
+    run = _Run(program, params, data, settings, counts("sizes", sizes or {}), metrics, optimizer, clip, schedule)
+    run.validate_with(validation)
+    run.resume(resume, path)
+    run.save_to(path, seconds)
     return run.train(progress)
 
 
@@ -98,6 +114,7 @@ class _Settings:
     epochs: int
     seed: int
     shuffle: bool
+    same_noise: bool
 
 
 class _Run:
@@ -115,60 +132,97 @@ class _Run:
     ) -> None:
         named = flattened(params)
         self.settings = settings
-        self.source = data
         self.schedule = chosen_schedule(schedule)
-        first = data if isinstance(data, Mapping) else next(iter(chunks(data)), None)
-        if first is None:
-            raise ArgumentError("the iterator of data gives nothing")
-        sample = read(program.loops, first, settings.batch, None)
+        if not isinstance(program, Program):
+            raise ArgumentError(f"what is trained is a program, not {shown(program)}", hint="ts.program(text)")
+        self.source = Source(data, settings.epochs)
+        first = self.source.first
+        sample = read(program.loops, first, settings.batch, settings.batch_size, None, named)
         shapes = {name: array.shape for name, array in sample.examples.items()}
         shapes |= {name: np.shape(value) for name, value in sample.fixed.items()}
         model, arrays = prepared(program, named, set(first), shapes, settings.seed, sizes, _dtype(named, sample))
-        missing = inputs_missing(model.loops, {*named, *first})
+        missing = inputs_missing(model.loops, {*named, *first, "step"})
         if missing:
             raise ArgumentError(
                 f"the input {missing[0]} is neither among the parameters nor in the data",
                 hint=f'add it: params={{..., "{missing[0]}": "he"}} or data={{..., "{missing[0]}": array}}',
             )
         self.update: Update = update(model, settings.loss, list(named), chosen_optimizer(optimizer), clip, metrics)
+        self.noises = [] if settings.same_noise else noises(model.loops)
+        self.seeds: dict[str, Array] = {}  # what one chunk gave to random functions beside its examples
         self.params = arrays
         self.dtype = next(iter(arrays.values())).dtype
         own = shapes_of_state(self.update, {name: array.shape for name, array in arrays.items()})
         self.state = {name: np.zeros(shape, self.dtype) for name, shape in own.items()}
         self.position = Position()
         self.history = History()
-        self.validation: Mapping[str, Any] | None = None
+        self.validation: Data | None = None
         self.path: Path | None = None
         self.seconds = SAVE_SECONDS
         self.saved = time.monotonic()
         self.length = settings.batch_size  # of the next steps, in examples: first few, then as many as take their time
         self.asked: list[bool] = []  # whether Ctrl-C was pressed
+        self.begun: Loop | None = self.loop(first)  # what is wrong with the data is told before anything else happens
+        self.schedule(np.zeros(1), self.total or 1)
 
     # -- data
 
     def parts(self) -> Iterator[tuple[int, Loop]]:
-        """The chunks of the data, each ready to be trained on."""
-        if isinstance(self.source, Mapping):
-            if not hasattr(self, "only"):
-                self.only = self.loop(self.source)
-            yield 0, self.only
-            return
-        for number, part in enumerate(chunks(self.source)):
-            yield number, self.loop(part)
+        """The chunks of an epoch from the position on, each ready to be trained on."""
+        number = -1
+        for number, part in enumerate(self.source.epoch()):
+            if number < self.position.chunk:
+                continue
+            loop = self.begun if part is self.source.first and self.begun is not None else self.loop(part)
+            self.begun = loop if self.source.whole else None
+            yield number, loop
+        if number + 1 < self.position.chunk:
+            raise TrainingError(
+                f"the data ends after {number + 1} chunks; the run goes on from chunk {self.position.chunk + 1}",
+                hint="resume with the data that the checkpoint was made with",
+            )
 
     def loop(self, part: Any) -> Loop:
-        data = read(self.update.model.loops, part, self.settings.batch, self.dtype)
+        data = self.read(part, self.settings.batch_size)
+        self.refuse_same_noise(data)
         made = Loop(self.update, data, self.settings.batch, {**self.params, **self.state})
-        made.check(min(self.settings.batch_size, data.count))
+        made.check(self.settings.batch_size)
         return made
+
+    def read(self, part: Any, size: int) -> Data:
+        data = read(self.update.model.loops, part, self.settings.batch, size, self.dtype, self.params)
+        missing = inputs_missing(self.update.model.loops, {*self.params, *data.examples, *data.fixed, "step"})
+        if missing:
+            raise ArgumentError(f"the data lacks {missing[0]}", hint="every part of the data has the same names")
+        return data
+
+    def refuse_same_noise(self, data: Data) -> None:
+        """A seed that serves all examples may change from chunk to chunk, if each chunk is one step."""
+        changing = {"step", *data.examples, *self.params}
+        given = {name: np.asarray(value) for name, value in data.fixed.items()}
+        if not self.source.whole and data.count <= self.settings.batch_size:
+            before = self.seeds
+            changing |= {n for n, a in given.items() if n not in before or not np.array_equal(a, before[n])}
+        self.seeds = given
+        refuse_steady(self.noises, changing)
 
     @property
     def total(self) -> int | None:
         """All steps of the run, if the data tells."""
-        if not isinstance(self.source, Mapping):
+        if not self.source.whole or self.begun is None:
             return None
-        count = next(iter(self.parts()))[1].data.count
-        return self.settings.epochs * -(-count // self.settings.batch_size)
+        return self.settings.epochs * self.steps_of(self.begun.data)
+
+    def steps_of(self, data: Data) -> int:
+        return -(-data.count // self.settings.batch_size)
+
+    def validate_with(self, given: Any) -> None:
+        """Checks the data of validation before time is spent on training."""
+        if given is None:
+            return
+        size = max(self.settings.batch_size, EVALUATED)
+        self.validation = self.read(given, size)
+        Loop(self.update, self.validation, self.settings.batch, {**self.params, **self.state}).check(size)
 
     def rows(self, data: Data, epoch: int, start: int, stop: int) -> Rows:
         positions = np.arange(start, stop)
@@ -176,28 +230,36 @@ class _Run:
 
     # -- the run
 
-    def train(self, shown: bool) -> Result:
-        total = self.total
-        progress = Progress(total or 0, shown)
-        progress.first = self.position.step
-        with listening() as self.asked:
-            for epoch in range(self.position.epoch, self.settings.epochs):
-                self.epoch(epoch, total, progress)
-                if self.asked:
-                    break
-        if self.path is not None:
-            self.save()
+    def train(self, visible: bool) -> Result:
+        total, begun = self.total, self.position.step
+        progress = Progress(total or 0, bool(visible))
+        progress.first = begun
+        try:
+            with listening() as self.asked:
+                for epoch in range(self.position.epoch, self.settings.epochs):
+                    self.epoch(epoch, total, progress)
+                    if self.asked:
+                        break
+        except SwapError as error:
+            if self.position.step > begun and error.result is None:  # between two steps: it can go on from here
+                error.result = self.result()
+                self.save()
+            raise
+        self.save()
         progress.tell(self.position.step, self.last(), last=True)
+        return self.result()
+
+    def result(self) -> Result:
         return Result(self.params, self.history, self.state, self.position.step, bool(self.asked))
 
     def epoch(self, epoch: int, total: int | None, progress: Progress) -> None:
-        begun, size = self.position.step, self.settings.batch_size
+        size = self.settings.batch_size
         for number, loop in self.parts():
-            if number < self.position.chunk:
-                continue
             start = self.position.example if number == self.position.chunk else 0
+            if start and (start % size or start >= loop.data.count):
+                raise TrainingError(f"the run cannot go on from example {start} of {loop.data.count}")
             while start < loop.data.count:
-                stop = min(start + self.length, loop.data.count)
+                stop = min(start + min(self.length, loop.data.window), loop.data.count)
                 before = time.monotonic()
                 self.steps(loop, epoch, start, stop, total)
                 made, start = stop - start, stop
@@ -207,15 +269,15 @@ class _Run:
                 self.length = max(int(made * min(AWAY / spent, 8.0)) // size * size, size)
                 progress.tell(self.position.step, self.last())
                 self.save_in_time()
-                loop.data.forget()
                 if self.asked:
                     return
         self.position = replace(self.position, epoch=epoch + 1, chunk=0, example=0)
-        self.close(epoch, begun)
+        self.close(epoch)
 
     def steps(self, loop: Loop, epoch: int, start: int, stop: int, total: int | None) -> None:
         """The batches of some examples. If a loss is no number, says where that came from."""
-        for stretch in stretches(self.rows(loop.data, epoch, start, stop), self.settings.batch_size):
+        size = self.settings.batch_size
+        for stretch in stretches(loop.fill(self.rows(loop.data, epoch, start, stop), size), size):
             first = self.position.step
             numbers = np.arange(first, first + stretch.steps, dtype=np.float64)
             factors = self.schedule(numbers, total or max(first + stretch.steps, 1))
@@ -234,41 +296,42 @@ class _Run:
         for name, array in before.items():
             loop.arrays[name][...] = array
         if at:
-            loop.run(Stretch(rows[:at]), rates[:at], first)
-        arguments = {**loop.arrays, **self.update.numbers(rates[at], first + at + 1), **loop.data.fixed}
-        arguments |= loop.data.batch(rows[at])
+            for name, values in loop.run(Stretch(rows[:at]), rates[:at], first).items():
+                self.history.add(name, values)
+        arguments = loop.arguments(loop.data.batch(rows[at])) | self.update.numbers(rates[at], first + at + 1)
         found = first_nan(self.update.program, arguments)
-        raise TrainingError(
+        stopped = TrainingError(
             f"the loss of step {first + at + 1} is no finite number: {found}",
             hint="a smaller lr, clip=1.0, or a guard against log(0) and division by 0 may help",
         )
+        stopped.result = replace(self.result(), step=first + at)
+        raise stopped
 
     def last(self) -> dict[str, float]:
         """The latest loss and metrics, as a mean of a few steps."""
         return {name: float(np.mean(values[-20:])) for name, values in self.history.steps.items() if values}
 
-    def close(self, epoch: int, begun: int) -> None:
+    def close(self, epoch: int) -> None:
         """The row of an epoch in the history."""
+        begun = int(self.history.epochs[-1]["step"]) if self.history.epochs else 0
         row = {"epoch": float(epoch + 1), "step": float(self.position.step)}
         for name, values in self.history.steps.items():
-            row[name] = float(np.mean(values[begun - self.position.step :]))
+            row[name] = float(np.mean(values[begun:]))
         if self.validation is not None:
             row |= {f"validation {name}": value for name, value in self.evaluate(self.validation).items()}
         self.history.epochs.append(row)
 
-    def evaluate(self, given: Mapping[str, Any]) -> dict[str, float]:
+    def evaluate(self, data: Data) -> dict[str, float]:
         """The means of loss and metrics over all examples, weighted by batch."""
-        data = read(self.update.model.loops, given, self.settings.batch, self.dtype)
         sums: dict[str, float] = dict.fromkeys(self.update.results, 0.0)
-        size = max(self.settings.batch_size, 256)
         model = self.update.model
-        for start in range(0, data.count, size):
-            rows = np.arange(start, min(start + size, data.count))
-            arguments = {**self.params, **data.fixed, **data.batch(rows)}
+        numbers = self.update.numbers(self.settings.lr, max(self.position.step, 1))
+        for batch in data.batches(max(self.settings.batch_size, EVALUATED)):
+            arguments = {**self.params, **numbers, **data.fixed, **batch}
             found = model({name: value for name, value in arguments.items() if name in model.inputs})
             found = found if isinstance(found, dict) else {model.outputs[0]: found}
             for name in sums:
-                sums[name] += float(found[name]) * len(rows)
+                sums[name] += float(found[name]) * batch[next(iter(batch))].shape[data.axes[next(iter(batch))]]
         return {name: value / data.count for name, value in sums.items()}
 
     # -- checkpoints
@@ -277,43 +340,71 @@ class _Run:
     def decisive(self) -> dict[str, Any]:
         """What must be the same for a run to go on."""
         s = self.settings
-        return {"seed": s.seed, "batch_size": s.batch_size, "shuffle": s.shuffle, "dtype": str(self.dtype)}
+        examples = self.begun.data.count if self.source.whole and self.begun is not None else None
+        return {
+            "seed": s.seed,
+            "batch_size": s.batch_size,
+            "shuffle": s.shuffle,
+            "dtype": str(self.dtype),
+            "number of examples": examples,
+        }
+
+    def save_to(self, path: Path | None, seconds: float) -> None:
+        """Where the run is kept: a place that cannot be written is told before time is spent on training."""
+        if path is not None:
+            files.refuse_place(path)
+        self.path, self.seconds = path, seconds
 
     def save_in_time(self) -> None:
-        if self.path is not None and time.monotonic() - self.saved >= self.seconds:
+        if time.monotonic() - self.saved >= self.seconds:
             self.save()
 
     def save(self) -> None:
-        assert self.path is not None
+        """Keeps the run, if that was asked for; what has been learned is not lost for want of a place."""
+        if self.path is None:
+            return
         arrays = {**self.params, **self.state}
         text = str(self.update.program)
-        files.save(self.path, Checkpoint(text, self.decisive, self.position, arrays, self.history.to_dict()))
+        try:
+            files.save(self.path, Checkpoint(text, self.decisive, self.position, arrays, self.history.to_dict()))
+        except SwapError as error:
+            warnings.warn(f"{error}\n  the training goes on without it", SwapWarning, stacklevel=2)
         self.saved = time.monotonic()
 
-    def resume(self, choice: bool | str | Path) -> None:
-        if choice is False:
+    def resume(self, choice: Any, checkpoint: Path | None) -> None:
+        if choice is False or choice is None:
             return
         if choice is True:
-            if self.path is None:
+            if checkpoint is None:
                 raise ArgumentError(
                     "resume=True goes on from the checkpoint, and there is none", hint="checkpoint=path"
                 )
-            path = self.path
+            path = checkpoint
             if not path.exists():
                 return
         else:
-            path = Path(choice)
+            path = _path("resume", choice)
         found = files.load(path)
-        shapes = {name: array.shape for name, array in {**self.params, **self.state}.items()}
-        files.refuse_foreign(found, path, str(self.update.program), self.decisive, shapes)
-        for name, array in {**self.params, **self.state}.items():
+        arrays = {**self.params, **self.state}
+        files.refuse_foreign(found, path, str(self.update.program), self.decisive, arrays, self.update.results)
+        self.refuse_position(found.position, path)
+        for name, array in arrays.items():
             array[...] = found.arrays[name]
         self.position = found.position
-        self.history = History.from_dict(found.history)
+        steps = found.history["steps"]
+        kept = {name: steps[name] for name in self.update.results if name in steps}
+        self.history = History.from_dict({**found.history, "steps": kept})
 
-
-class TrainingError(SwapError):
-    """A run that went wrong on its way."""
+    def refuse_position(self, position: Position, path: Path) -> None:
+        """Raises for a place where no run on this data stands."""
+        right = position.epoch <= position.step and not position.example % self.settings.batch_size
+        if self.source.whole and self.begun is not None:
+            each, count = self.steps_of(self.begun.data), self.begun.data.count
+            done = position.chunk * each + position.example // self.settings.batch_size
+            within = position.example < count and position.chunk <= 1 and not (position.chunk and position.example)
+            right = right and within and position.step == position.epoch * each + done
+        if not right:
+            raise ArgumentError(f"the checkpoint {path} stands where no run on this data does: {position}")
 
 
 def _dtype(params: Mapping[str, Any], data: Data) -> np.dtype[Any] | None:
@@ -323,7 +414,7 @@ def _dtype(params: Mapping[str, Any], data: Data) -> np.dtype[Any] | None:
     return np.result_type(*(array.dtype for array in floats)) if floats else None
 
 
-def _count(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ArgumentError(f"{name} is a whole number of 1 or more, not {str(value)[:80]}")
-    return int(value)
+def _path(name: str, given: Any) -> Path:
+    if not isinstance(given, str | Path) or not str(given) or "\0" in str(given):
+        raise ArgumentError(f"{name} is the path of a file, not {shown(given)}", hint=f'{name}="run.safetensors"')
+    return Path(given)

@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError, DtypeError
+from ..errors import ArgumentError, DtypeError, ShapeError, SwapError
 from ..language import ir
 from ..language.hints import closest
 from ..language.sizes import bare_uses
+from ..run.arguments import BYTES
+from .mapped import private
+from .numbers import shown, whole
 
 Array = NDArray[Any]
+AXES = 32
 WORDS = ("he", "xavier", "normal", "uniform", "zeros", "ones")
 
 
@@ -25,10 +29,13 @@ def flattened(params: Any, prefix: str = "") -> dict[str, Any]:
         raise ArgumentError("params is a dict of arrays by name", hint='{"W": np.zeros((3, 4)), "b": "zeros"}')
     found: dict[str, Any] = {}
     for name, value in params.items():
-        if isinstance(value, Mapping):
-            found |= flattened(value, f"{prefix}{name}_")
-        else:
-            found[f"{prefix}{name}"] = value
+        if not isinstance(name, str):
+            raise ArgumentError(f"params has the name {shown(name)}", hint="names are texts")
+        parts = flattened(value, f"{prefix}{name}_") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+        twice = next((own for own in parts if own in found), None)
+        if twice is not None:
+            raise ArgumentError(f"params gives {twice} twice", hint="the W of {'a': {'W': ...}} is a_W")
+        found |= parts
     return found
 
 
@@ -48,28 +55,50 @@ def drawn(
     """Arrays for all parameters. Each has a random stream of its own, so that a new one changes no other."""
     made: dict[str, Array] = {}
     for name, value in params.items():
-        word, shape = (
-            value if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) else (value, None)
-        )
+        word, shape = value if isinstance(value, tuple) and is_word(value) else (value, None)
         if not isinstance(word, str):
-            made[name] = _own(name, value, dtype)
+            made[name] = own_array(name, value).astype(dtype)
             continue
         if word not in WORDS:
             raise ArgumentError(
                 f"the parameter {name} starts as {word[:80]!r}, which is no known way",
                 hint=closest(word, list(WORDS)) or f"use an array, or one of {', '.join(WORDS)}",
             )
-        shape = _shape(loops, name, known) if shape is None else tuple(int(n) for n in shape)
+        shape = _shape(loops, name, known) if shape is None else _given_shape(name, shape)
         generator = np.random.default_rng([zlib.crc32(name.encode()), seed & (2**64 - 1)])
+        rank = loops.ranks.get(name, len(shape))
+        if rank != len(shape):
+            raise ShapeError(f"the parameter {name} has {len(shape)} axes, the program reads {rank}")
+        if math.prod(shape) * dtype.itemsize >= BYTES:
+            raise ShapeError(f"the parameter {name} would have the shape {shape}, more than any memory holds")
         made[name] = _filled(word, shape, fans(loops, name, shape), generator).astype(dtype)
     return made
 
 
-def _own(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
-    array = np.array(value, order="C")
+def is_word(value: Any) -> bool:
+    """Whether a parameter is given by a word for how it starts, perhaps with a shape."""
+    return isinstance(value, str) or (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str))
+
+
+def own_array(name: str, value: Any) -> Array:
+    """The caller's array, as a copy that may change."""
+    try:
+        array = np.array(private(name, value), order="C")
+    except SwapError:
+        raise
+    except Exception as error:  # whatever numpy or a foreign type raises
+        raise DtypeError(
+            f"the parameter {name} cannot be read as an array: {str(error)[:200]}", hint="pass an array of numbers"
+        ) from error
     if array.dtype.kind not in "fiub":
         raise DtypeError(f"the parameter {name} has dtype {array.dtype}", hint="parameters are float32 or float64")
-    return array.astype(dtype)
+    return array
+
+
+def _given_shape(name: str, shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, tuple | list) or len(shape) > AXES:
+        raise ShapeError(f"the shape of {name} is {shown(shape)}", hint=f'give it as {name}=("he", (64, 32))')
+    return tuple(whole(f"axis {k} of {name}", n, 0) for k, n in enumerate(shape))
 
 
 def _filled(word: str, shape: tuple[int, ...], fan: tuple[int, int], generator: np.random.Generator) -> Array:

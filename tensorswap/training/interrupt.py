@@ -26,4 +26,4 @@ def listening() -> Iterator[list[bool]]:
     try:
         yield pressed
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)  # None: set outside of Python

@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..debug import switches
-from ..errors import ArgumentError, BoundsError, Fault, NumberError
+from ..errors import ArgumentError, BoundsError, DtypeError, Fault, NumberError
 from ..interpret import reference
 from ..language import ir
+from ..language.bounds import unproven
+from ..language.types import infer_types
 from ..program import Program
+from ..rules.activity import integer_uses
 from ..run.arguments import Bound, bind
 from ..run.call import threads
 from ..run.chunk import Chunk
@@ -24,6 +27,7 @@ from .order import Rows
 from .update import Update
 
 Array = NDArray[Any]
+LAST_STEP = 2**53
 
 EXAMPLES = 8  # of a batch that an error names
 
@@ -47,64 +51,126 @@ class Loop:
         self.data = data
         self.batch = batch
         self.arrays = arrays
-        self.picker = picker(made.model.loops, data, batch)
+        self.picker = picker(made.program.loops.names, data, batch)
         self.chunks: dict[int, tuple[Chunk, dict[str, np.dtype[Any]]]] = {}
         self.fixed: dict[str, Array] = {}
-        self.ranges = ranges_of(data.examples)  # of all batches
+        self.ranges: dict[str, tuple[int, int]] = {}  # of whole numbers for which every access is in bounds
+        self.filled: Rows = np.zeros(0, np.int64)  # the examples that stand in the window, if there is one
+        self.exact = False  # whether it takes the numbers themselves to show it
+        self.placed = False  # and where each example stands in its batch, too
 
-    def arguments(self, rows: Array) -> dict[str, Any]:
+    def arguments(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """What one step would be called with."""
-        return {**self.arrays, **self.update.numbers(1.0, 1), **self.data.fixed, **self.data.batch(rows)}
+        own = {name: array for name, array in self.arrays.items() if name in self.update.program.inputs}
+        return {**own, **self.update.numbers(1.0, 1), **self.data.fixed, **batch}
 
     def check(self, size: int) -> None:
         """Refuses examples that a step would refuse, wherever they stand: first by the range of all whole numbers."""
-        rows = np.arange(min(size, self.data.count))
-        first = self.arguments(rows)
-        bind(self.update.program.loops, first)
-        whole = {n: a for n, a in self.data.examples.items() if a.dtype.kind in "iu"}
-        if not whole:
-            self._check(first)
-            return
-        try:
-            for extreme in ("min", "max"):
-                filled = {n: np.full_like(first[n], getattr(a, extreme)()) for n, a in whole.items()}
-                if self._check({**first, **filled}):
-                    break
-            else:
-                return
-        except BoundsError:  # extremes together may be refused where no example is: then all of them are looked at
-            pass
-        for start in range(0, self.data.count, size):
-            self._check(self.arguments(np.arange(start, min(start + size, self.data.count))))
+        self.ranges = self.data.ranges()
+        full = min(size, self.data.count)
+        here = self.data.fill(np.arange(full))
+        self._prove(here, {full, self.data.count % full or full})
+        if self.exact:
+            for batch in self.data.batches(full):
+                self._check(self.arguments(batch))
 
-    def _check(self, arguments: Mapping[str, Any]) -> bool:
-        bound = bind(self.update.model.loops, {n: v for n, v in arguments.items() if n in self.update.model.inputs})
-        return reference.check(bound.loops, bound.arrays, bound.sizes, bound.kinds)
+    def _prove(self, here: Rows, lengths: set[int]) -> None:
+        """Shows for batches of these lengths that no access leaves its tensor for whole numbers within the ranges."""
+        for length in lengths:
+            step = self.arguments(self.data.batch(here[:length]))
+            self._check_types(bind(self.update.program.loops, step))
+            for program in (self.update.model, self.update.program):
+                bound = bind(program.loops, {n: v for n, v in step.items() if n in program.inputs})
+                self._refuse_interpreted(bound)
+                gathered = {
+                    name: (ir.Number(low), ir.Number(high))
+                    for name, (low, high) in {**ranges_of(bound.arrays), **self.ranges}.items()
+                    if name not in bound.loops.updated
+                }
+                for use in unproven(bound.loops, bound.sizes, gathered):
+                    parts = [*use.access.indices, *use.conditions]
+                    self.exact = True
+                    self.placed = self.placed or any(self._tells_place(part) for part in parts)
+
+    def _refuse_interpreted(self, bound: Bound) -> None:
+        steps = {"step": (1, LAST_STEP)} if "step" in self.update.model.inputs else {}
+        reason = needs_interpreter(bound, {**self.ranges, **steps})
+        if reason:
+            raise ArgumentError(f"this program cannot be trained in compiled steps: {reason}", hint="use ts.step")
+
+    def _check_types(self, bound: Bound) -> None:
+        """Parameters and state keep their type: kernels write them where they stand."""
+        types = infer_types(bound.loops, bound.kinds).tensors
+        for name, array in self.arrays.items():
+            if types[name].dtype != array.dtype:
+                whole = [n for n, a in self.data.examples.items() if a.dtype.kind in "iu" and a.dtype.itemsize >= 4]
+                used = [n for n in whole if n not in integer_uses(bound.loops)] or whole
+                raise DtypeError(
+                    f"{name} is {array.dtype}, but a step computes it in {types[name].dtype}",
+                    hint=f"pass whole numbers that are computed with as {array.dtype}"
+                    + (f": {used[0]}.astype(np.{array.dtype})" if used else ""),
+                )
+
+    def _tells_place(self, node: ir.Expr) -> bool:
+        """Whether the batch index counts as a number: what is read at it belongs to the example, wherever it stands."""
+        if isinstance(node, ir.Access):
+            return False
+        return node == ir.Index(self.batch) or any(self._tells_place(part) for part in ir.children(node))
+
+    def _check(self, arguments: Mapping[str, Any]) -> None:
+        for program in (self.update.model, self.update.program):
+            bound = bind(program.loops, {n: v for n, v in arguments.items() if n in program.inputs})
+            reference.check(bound.loops, bound.arrays, bound.sizes, bound.kinds)
+
+    def fill(self, rows: Rows, size: int) -> Rows:
+        """Brings examples in, and checks them: a file may have changed since all of it was, and so may the order."""
+        here, self.filled = self.data.fill(rows), rows
+        known = not self.data.sources or self._in_ranges(len(rows))
+        if self.placed or (self.data.sources and (self.exact or not known)):
+            for start in range(0, len(rows), size):
+                self._check(self.arguments(self.data.batch(here[start : start + size])))
+        if not known:
+            self._prove(here, {min(size, len(rows)), len(rows) % size or min(size, len(rows))})
+        return here
+
+    def _in_ranges(self, count: int) -> bool:
+        """Whether what was shown holds for the examples at hand; the ranges grow to hold them."""
+        before = dict(self.ranges)
+        for name, (low, high) in before.items():
+            part = np.moveaxis(self.data.examples[name], self.data.axes[name], 0)[:count]
+            self.ranges[name] = min(low, int(part.min())), max(high, int(part.max()))
+        return before == self.ranges
 
     def chunk(self, size: int) -> tuple[Chunk, dict[str, np.dtype[Any]]]:
         """The compiled steps for a batch size."""
         if size not in self.chunks:
-            step = self._executable(self.update.program, self.arguments(np.arange(size) % self.data.count))
-            whole = {f"{name}_all": array for name, array in self.data.examples.items()}
-            picked = self._executable(self.picker, {**whole, "rows": np.zeros(size, np.int64)})
+            step = self._executable(self.update.program, self.arguments(self.data.batch(np.zeros(size, np.int64))))
+            picked = self._executable(self.picker.program, {**self.whole, self.picker.rows: np.zeros(size, np.int64)})
             types = {
                 name: step.stored(name) for name in ("lr", "step", *self.update.results) if name in step.types.tensors
             }
-            advance = {name: dtype.itemsize for name, dtype in types.items()} | {"rows": 8 * size}
+            advance = {name: dtype.itemsize for name, dtype in types.items()} | {self.picker.rows: 8 * size}
             self.fixed = {
                 name: np.array(value, step.stored(name), order="C")
                 for name, value in self.data.fixed.items()
                 if name in step.loops.inputs
             }
+            given = {**self.whole, **self.arrays, **self.fixed}
+            for part in (picked, step):  # kernels trust in this
+                for name, dtype in part.inputs:
+                    assert name not in given or (given[name].dtype == dtype and given[name].flags.c_contiguous), name
             self.chunks[size] = Chunk([picked, step], advance), types
         return self.chunks[size]
+
+    @property
+    def whole(self) -> dict[str, Array]:
+        """All examples, by the names that the picker has for them."""
+        return {self.picker.whole[name]: array for name, array in self.data.examples.items()}
 
     def _executable(self, program: Program, arguments: Mapping[str, Any]) -> Executable:
         program = program._for_call(arguments)
         bound: Bound = bind(program.loops, arguments)
-        reason = needs_interpreter(bound, self.ranges)
-        if reason:
-            raise ArgumentError(f"this program cannot be trained in compiled steps: {reason}", hint="use ts.step")
+        self._refuse_interpreted(bound)
         program.certify(bound)
         if program is self.update.program:
             self.update.gradient.certify(bound, planned=False)
@@ -119,12 +185,12 @@ class Loop:
         told = {name: np.zeros(steps, types[name]) for name in self.update.results}
         numbers = {"lr": rates, "step": np.arange(first + 1, first + steps + 1)}
         arrays = {
-            **{f"{name}_all": array for name, array in self.data.examples.items()},
+            **self.whole,
             **self.arrays,
             **self.fixed,
             **told,
             **{name: np.ascontiguousarray(values, types[name]) for name, values in numbers.items() if name in types},
-            "rows": np.ascontiguousarray(stretch.rows, np.int64),
+            self.picker.rows: np.ascontiguousarray(stretch.rows, np.int64),
         }
         chunk.run(arrays, steps)
         return told
@@ -133,11 +199,12 @@ class Loop:
         """The same steps as calls of the program, one by one, under `ts.debug`: an error names step and examples."""
         told: dict[str, list[Any]] = {name: [] for name in self.update.results}
         for number, (rows, rate) in enumerate(zip(stretch.rows, rates, strict=True), first + 1):
-            given = {**self.arrays, **self.update.numbers(rate, number), **self.data.fixed, **self.data.batch(rows)}
+            given = self.arguments(self.data.batch(rows)) | self.update.numbers(rate, number)
             try:
                 results = self.update.program(given)
             except (NumberError, BoundsError) as error:
-                shown = ", ".join(map(str, rows[:EXAMPLES])) + (", ..." if len(rows) > EXAMPLES else "")
+                named = self.filled[rows[:EXAMPLES]] if self.data.sources else rows[:EXAMPLES]
+                shown = ", ".join(map(str, named)) + (", ..." if len(rows) > EXAMPLES else "")
                 head = Fault(f"step {number}, on the examples {shown}")
                 raise type(error)([head, *error.faults]) from None
             for name, array in self.arrays.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,14 @@ from .. import library
 from ..errors import ArgumentError
 from ..language import ir
 from ..language.hints import closest
+from .numbers import real, shown
 
+ABOVE = math.nextafter(0, 1)
+RANGES = (  # options, the least number, the one that it stays below, in words
+    (("beta1", "beta2", "rho", "alpha", "momentum"), 0.0, 1.0, "a number from 0 up to, but not including, 1"),
+    (("eps", "weight_decay", "lr_decay", "momentum_decay"), 0.0, math.inf, "a number of 0 or more"),
+    (("eps1", "eps2", "d"), ABOVE, math.inf, "a positive number"),
+)
 VECTORS = {"adafactor": "adafactor_vector"}  # by the name of the one for matrices
 
 
@@ -72,14 +80,14 @@ def known() -> list[str]:
 
 def optimizer(choice: Any) -> Optimizer:
     """A name, or a dict with the name and the numbers that are not the usual ones."""
+    if isinstance(choice, Optimizer):
+        choice = {"name": choice.name, **choice.options}
     options = dict(choice) if isinstance(choice, Mapping) else {"name": choice}
     name = options.pop("name", None)
-    if isinstance(choice, Optimizer):
-        return choice
-    if name not in known():
+    if not isinstance(name, str) or name not in known():
         raise ArgumentError(
-            f"there is no optimiser {str(name)[:80]!r}",
-            hint=closest(str(name), known()) or f"there are {', '.join(known())}",
+            f"there is no optimiser {shown(name)}",
+            hint=closest(str(name)[:80], known()) or f"there are {', '.join(known())}",
         )
     header = library.definitions()[name].header
     assert header is not None
@@ -88,8 +96,16 @@ def optimizer(choice: Any) -> Optimizer:
         if key not in allowed:
             raise ArgumentError(
                 f"{name} has no option {str(key)[:80]!r}",
-                hint=closest(str(key), allowed) or f"it has {', '.join(allowed)}",
+                hint=closest(str(key)[:80], allowed) or f"it has {', '.join(allowed)}",
             )
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ArgumentError(f"the option {key} of {name} is a number, not {type(value).__name__}")
+        options[key] = _checked(name, key, value)
     return Optimizer(name, options)
+
+
+def _checked(name: str, key: str, value: Any) -> float:
+    """The number of an option, which will stand in a program's text."""
+    number = real(f"the option {key} of {name}", value)
+    words = next((words for keys, least, most, words in RANGES if key in keys and not least <= number < most), None)
+    if words is not None:
+        raise ArgumentError(f"the option {key} of {name} is {words}, not {number}")
+    return number

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, SwapError
 from ..language.hints import closest
+from .numbers import real, shown
 
 Schedule = Callable[[NDArray[np.float64], int], NDArray[np.float64]]  # steps from 0 on, all steps -> factors
 
@@ -46,16 +47,54 @@ OPTIONS = {"constant": (), "cosine": ("lowest", "warmup"), "warmup": ("warmup",)
 
 def schedule(choice: Any) -> Schedule:
     """A name, a dict with the name and its numbers, or a function from the number of a step to a factor."""
+    return _checked(_chosen(choice))
+
+
+def _checked(made: Schedule) -> Schedule:
+    """Refuses what is no factor, whoever gave it."""
+
+    def factors(steps: NDArray[np.float64], total: int) -> NDArray[np.float64]:
+        found = made(steps, total)
+        wrong = ~(np.isfinite(found) & (found >= 0))
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise ArgumentError(
+                f"the schedule gives {found[at]} for step {int(steps[at])}", hint="it gives a factor of 0 or more"
+            )
+        return found
+
+    return factors
+
+
+def _own(choice: Callable[[int], Any], step: int) -> float:
+    """The caller's own factor for a step; what the call raises is told as an error of the schedule."""
+    try:
+        found = choice(step)
+        if isinstance(found, str | bytes | bool):
+            raise TypeError(f"{type(found).__name__} is no number")
+        return float(found)
+    except SwapError:
+        raise
+    except Exception as error:
+        told = f"{type(error).__name__}: {str(error)[:200]}"
+        raise ArgumentError(
+            f"the schedule gives no number for step {step}: {told}",
+            hint="a schedule is a function from the number of a step to a factor",
+        ) from error
+
+
+def _chosen(choice: Any) -> Schedule:
     if choice is None:
         return _constant
     if callable(choice):
-        return lambda steps, total: np.array([float(choice(int(s))) for s in steps])
+        return lambda steps, total: np.array([_own(choice, int(s)) for s in steps])
     options = dict(choice) if isinstance(choice, Mapping) else {"name": choice}
     name = options.pop("name", None)
-    if name not in NAMED:
+    if not isinstance(name, str) or name not in NAMED:
         raise ArgumentError(
-            f"there is no schedule {str(name)[:80]!r}",
-            hint=closest(str(name), list(NAMED)) or f"there are {', '.join(NAMED)}, or give a function of the step",
+            f"there is no schedule {shown(name)}",
+            hint=closest(str(name)[:80], list(NAMED))
+            or f"there are {', '.join(NAMED)}, or give a function of the step",
         )
     wrong = [key for key in options if key not in OPTIONS[name]]
     if wrong:
@@ -63,5 +102,8 @@ def schedule(choice: Any) -> Schedule:
             f"the schedule {name} has no number {str(wrong[0])[:80]!r}",
             hint=f"it has {', '.join(OPTIONS[name]) or 'none'}",
         )
-    made = NAMED[name]
-    return lambda steps, total: made(steps, total, **options)
+    made, numbers = NAMED[name], {key: real(f"{key} of the schedule {name}", value) for key, value in options.items()}
+    negative = next((key for key, number in numbers.items() if number < 0), None)
+    if negative is not None:
+        raise ArgumentError(f"{negative} of the schedule {name} is a number of 0 or more, not {numbers[negative]}")
+    return lambda steps, total: made(steps, total, **numbers)

@@ -11,6 +11,7 @@ from ..language import build, ir
 from ..language.hints import closest
 from ..program import Program, program
 from ..rules.adjoint import derive
+from .numbers import positive, shown
 from .optimizers import Optimizer
 
 FOLDED = {"+": build.add, "-": build.subtract, "*": build.multiply, "/": build.divide}
@@ -54,8 +55,9 @@ class Update:
         return Program(self._derive(self.model.loops), self.model, self._derive)
 
     def numbers(self, rate: float, step: int) -> dict[str, float]:
-        """The rate and the number of a step (from 1 on), if the optimiser asks for them."""
-        return {n: v for n, v in {"lr": float(rate), "step": float(step)}.items() if n in self.program.inputs}
+        """The rate and the number of a step (from 1 on), if they are asked for: a whole number if the model does."""
+        number = int(step) if "step" in self.model.inputs else float(step)
+        return {n: v for n, v in {"lr": float(rate), "step": number}.items() if n in self.program.inputs}
 
     def _derive(self, loops: ir.Loops) -> ir.Loops:
         gradient = derive(loops, self.parameters, [self.loss], unit=True, keep=[self.loss, *self.metrics])[0]
@@ -118,18 +120,21 @@ def update(
 ) -> Update:
     """Checks the names first."""
     written = model.loops.written
+    if isinstance(metrics, str) or not isinstance(metrics, Sequence):
+        raise ArgumentError(f"metrics is a list of names, not {shown(metrics)}", hint='metrics=["accuracy"]')
     for kind, names in (("the loss", [loss]), ("a metric", metrics)):
         for name in names:
-            if name not in written:
+            if not isinstance(name, str) or name not in written:
                 raise ArgumentError(
-                    f"{kind} is {str(name)[:80]!r}, which the program does not compute",
-                    hint=closest(str(name), list(written)) or f"it computes {', '.join(written)}",
+                    f"{kind} is {shown(name)}, which the program does not compute",
+                    hint=closest(str(name)[:80], list(written)) or f"it computes {', '.join(written)}",
                 )
             if model.loops.ranks.get(name):
                 raise ArgumentError(f"{kind} {name} has axes", hint=f"add them up: `total += {name}[...]`")
-    if clip is not None and (isinstance(clip, bool) or not isinstance(clip, int | float) or not clip > 0):
-        raise ArgumentError("clip is the largest norm of the gradient, a positive number", hint="clip=1.0")
-    return Update(model, loss, tuple(m for m in metrics if m != loss), tuple(parameters), optimizer, clip)
+    if clip is not None:
+        clip = positive("clip, the largest norm of the gradient,", clip, hint="clip=1.0")
+    kept = tuple(dict.fromkeys(m for m in metrics if m != loss))
+    return Update(model, loss, kept, tuple(parameters), optimizer, clip)
 
 
 def shapes_of_state(step: Update, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
