@@ -22,6 +22,7 @@ from safetensors.numpy import load_file
 import tensorswap as ts
 from tensorswap.command import bench, doctor, show, train
 from tensorswap.command.main import PARTS, main
+from tensorswap.errors import SwapWarning
 from tensorswap.language import ir
 from tensorswap.program import Program
 from tensorswap.run import cache
@@ -181,7 +182,8 @@ def test_doctor_fills_a_cache_that_can_be_shown_and_cleared(command: Command, ow
 
 def test_cache_without_a_folder(command: Command, own_cache: Path) -> None:
     own_cache.write_text("in the way")
-    assert command.prints("cache") == "no folder can be written to: kernels are not kept\n"
+    with pytest.warns(SwapWarning, match="kernels are not kept"):
+        assert command.prints("cache") == "no folder can be written to: kernels are not kept\n"
 
 
 def test_doctor_tells_what_is_missing(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from ..interpret import reference
 from ..language import ir
 from ..language.bounds import unproven
 from ..language.types import infer_types
+from ..language.word import WORD
 from ..program import Program
 from ..rules.activity import integer_uses
 from ..run.arguments import Bound, bind
@@ -93,6 +94,9 @@ class Loop:
                     self.placed = self.placed or any(self._tells_place(part) for part in parts)
 
     def _refuse_interpreted(self, bound: Bound) -> None:
+        beyond = next((name for name, (_, high) in self.ranges.items() if high > WORD), None)
+        if beyond is not None:
+            raise ArgumentError(f"{beyond} holds whole numbers beyond 2**63", hint="use ts.step")
         steps = {"step": (1, LAST_STEP)} if "step" in self.update.model.inputs else {}
         reason = needs_interpreter(bound, {**self.ranges, **steps})
         if reason:

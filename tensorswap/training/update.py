@@ -132,7 +132,7 @@ def update(
             if model.loops.ranks.get(name):
                 raise ArgumentError(f"{kind} {name} has axes", hint=f"add them up: `total += {name}[...]`")
     if clip is not None:
-        clip = positive("clip, the largest norm of the gradient,", clip, hint="clip=1.0")
+        clip = positive("clip is the largest norm of the gradient: it", clip, hint="clip=1.0")
     kept = tuple(dict.fromkeys(m for m in metrics if m != loss))
     return Update(model, loss, kept, tuple(parameters), optimizer, clip)
 
