@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+import tensorswap as ts
 from tensorswap.errors import SwapError
 from tensorswap.run import cache
 from tensorswap.training import checkpoint, tensorfile
@@ -195,9 +196,20 @@ def edited(content: bytes, count: int, seed: int, scratch: Path) -> Iterator[tup
         yield f"{edit.__name__}, seed {seed}, number {number}", scratch.read_bytes()
 
 
-def checkpoints_survive(path: Path, count: int, seed: int, resume: Callable[[Path], Any]) -> int:
-    """Damages a checkpoint in every way: loading refuses it or finds it unchanged; `resume`, which goes on with a
-    training from it, raises SwapError or runs to its end. Tells how many it did."""
+def small_training(**options: Any) -> Any:
+    """Six steps, or more."""
+    program = ts.program("Y[b] += X[b,d] * W[d]\nloss += (Y[b] - t[b]) ** 2 / size(b)")
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    data = {"X": X, "t": X @ np.array([1.0, -2.0, 3.0])}
+    usual: dict[str, Any] = {"batch_size": 8, "epochs": 2, "progress": False, "lr": 0.1}
+    return ts.fit(program, {"W": np.zeros(3)}, options.pop("data", data), **{**usual, **options})
+
+
+def checkpoints_survive(folder: Path, count: int, seed: int) -> int:
+    """Damages a checkpoint in every way: loading refuses it or finds it unchanged; a training that goes on from it
+    raises SwapError or runs to its end. Tells how many it did."""
+    path = folder / "run.safetensors"
+    small_training(checkpoint=path)
     content = path.read_bytes()
     whole = repr_of(checkpoint.load(path))
     done = 0
@@ -208,9 +220,10 @@ def checkpoints_survive(path: Path, count: int, seed: int, resume: Callable[[Pat
         done += 1
     for told, changed in edited(content, count - count // 2, seed, path.with_name("scratch")):
         path.write_bytes(changed)
-        attempt(resume, path, told)
+        attempt(lambda found: small_training(resume=found, epochs=3), path, told)
         done += 1
     path.write_bytes(content)
+    assert small_training(resume=path, epochs=3).history == small_training(epochs=3).history
     return done
 
 
