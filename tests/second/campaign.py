@@ -14,6 +14,7 @@ import numpy as np
 import tensorswap as ts
 from tests.second.check import Tally, Wrong, check_compiled, check_derivative, check_values, expected
 from tests.second.evaluate import Notes, Unsuited
+from tests.second.passes import passes
 from tests.second.shrink import shrink
 from tests.second.write import Sample, write
 
@@ -51,12 +52,6 @@ def derived_compiled(sample: Sample, tally: Tally) -> None:
 
 def against_jax(sample: Sample, tally: Tally) -> None:
     check_derivative(sample, ts.program(sample.text), tally, jax=True)
-
-
-def passes(sample: Sample, tally: Tally) -> None:
-    from tests.second import passes as watched  # not above: it asks for the parts that watch passes
-
-    watched.passes(sample, tally)
 
 
 KINDS = {
