@@ -275,6 +275,17 @@ def test_programs_that_once_went_wrong(name: str) -> None:
     check_compiled(program.adjoint(wrt=list(shapes)), {**arrays, f"{program.outputs[0]}.grad": seed})
 
 
+@pytest.mark.parametrize("size", [(32, 16), (47, 16), (200, 33)])
+def test_a_guard_that_keeps_two_reads_in_bounds_stays_for_the_second(size: tuple[int, int]) -> None:
+    rows, columns = size
+    around = np.full((rows + 2, columns), np.nan)  # what a read beyond the array would find
+    around[1:-1] = np.random.default_rng(3).standard_normal(size)
+    adjoint = ts.program("Y[m] += A[m+1] * B[m,i]").adjoint(wrt=["A"])
+    check_compiled(adjoint, {"A": np.ones(rows + 1), "B": around[1:-1], "Y.grad": np.ones(rows)})
+    shifted = ts.program("size(i) = size(X, 0)\nY[i] += X[i-u+1] * Z[i-u+1,k] * W[u,k] if inside")
+    check_compiled(shifted, {"X": np.ones(rows), "Z": around[1:-1], "W": np.ones((3, columns))})
+
+
 def test_a_padded_copy_stays_within_the_callers_array() -> None:
     around = np.ones(80)
     around[40:] = 1e6

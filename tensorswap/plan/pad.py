@@ -38,11 +38,17 @@ def pad(work: Work) -> None:
         for factor in over:
             if isinstance(factor, ir.Access) and len(over) > 1 and not under:
                 bounds = set(bounds_of(work, factor))
-                if bounds and bounds >= atoms and over.count(factor) == 1:
+                if bounds and bounds >= atoms and over.count(factor) == 1 and _alone(work, statement, factor):
                     return _padded(work, statement, factor, copies) or [statement]
         return [statement]
 
     work.each(change)
+
+
+def _alone(work: Work, statement: ir.Statement, read: ir.Access) -> bool:
+    """Whether the guard keeps nothing else in bounds: without it, only the copy with zeros is read around its edges."""
+    others = (access for access in (statement.target, *statement.reads) if access != read)
+    return not any(bounds_of(work, access) for access in others)
 
 
 def _padded(work: Work, statement: ir.Statement, read: ir.Access, copies: Copies) -> list[ir.Statement] | None:
