@@ -49,8 +49,18 @@ adapts("nn.functional.l1_loss")(pair("l1_loss"))
 adapts("nn.functional.mse_loss")(pair("mse_loss"))
 adapts("nn.functional.smooth_l1_loss")(pair("smooth_l1_loss", "beta"))
 adapts("nn.functional.huber_loss")(pair("huber_loss", "delta"))
-adapts("nn.functional.soft_margin_loss")(pair("soft_margin_loss"))
 adapts("nn.functional.hinge_embedding_loss")(pair("hinge_embedding_loss", "margin"))
+
+
+@adapts("nn.functional.soft_margin_loss")
+def soft_margin(input: Tensor, target: Tensor, reduction: str = "mean") -> Case:
+    """PyTorch has no gradient for the target, and refuses to be asked for it."""
+    x, y = torch.broadcast_tensors(input, target.detach())
+    return Case(
+        named("soft_margin_loss", reduction),
+        {"input": x, "target": y},
+        oracle=lambda: F.soft_margin_loss(input, target.detach(), reduction=reduction),
+    )
 
 
 @adapts("nn.functional.margin_ranking_loss")
@@ -68,8 +78,13 @@ def multi_margin(
     weight: Tensor | None = None,
     reduction: str = "mean",
 ) -> Case:
-    tensors = given(input=input, target=target, weight=None if weight is None else weight.detach())
-    return Case(named("multi_margin_loss", reduction), tensors, {"p": p, "margin": margin})
+    constant = None if weight is None else weight.detach()
+    return Case(
+        named("multi_margin_loss", reduction),
+        given(input=input, target=target, weight=constant),
+        {"p": p, "margin": margin},
+        oracle=lambda: F.multi_margin_loss(input, target, p, margin, constant, reduction=reduction),
+    )
 
 
 @adapts("nn.functional.multilabel_margin_loss")

@@ -202,8 +202,8 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Any = None, append: 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Case:
     bins = max(int(input.max()) + 1 if input.numel() else 0, minlength)
     tensors = {"bin": input} | ({} if weights is None else {"weight": weights})
-    kind = input.dtype if weights is None else weights.dtype
-    return Case("histogram", tensors, {"bins": bins}, arrange=lambda out: out.to(kind))  # ours keeps the type
+    kind = torch.float64 if weights is None else weights.dtype  # ours keeps it; weights left out count as floats
+    return Case("histogram", tensors, {"bins": bins}, arrange=lambda out: out.to(kind))
 
 
 @adapts("_segment_reduce")
