@@ -20,6 +20,7 @@ from .interpret import reference, watch
 from .language import ir, render
 from .language.check import check
 from .language.parse import Source, parse
+from .language.printable import check_printable
 from .language.sizes import infer
 from .plan.table import PlanTable
 from .rules.activity import check_of, check_wrt, default_wrt, names_of
@@ -238,7 +239,9 @@ class Program:
         return self._derived(Adjoint(check_wrt(self._loops, wrt), outputs))
 
     def _derived(self, derivation: Derivation) -> Program:
-        return Program(derivation(self._loops), self, derivation)
+        loops = derivation(self._loops)
+        check_printable(loops)
+        return Program(loops, self, derivation)
 
     def grad(self, of: str = "loss", wrt: Sequence[str] | None = None) -> Program:
         """For a scalar output: gives it, and `X.grad` for each in `wrt` (all that it depends on if None)."""

@@ -22,6 +22,7 @@ from .shapes import Shapes
 from .share import share
 from .simplify import held_values, merge_doubles, remove_dead, reuse, with_outputs
 from .solve import FreshIndices, gather_form
+from .unnest import unnest
 
 Place = tuple[ir.Statement, tuple[ir.Block, ...]]
 
@@ -204,6 +205,7 @@ def derive(
 ) -> tuple[ir.Loops, list[Note]]:
     """The adjoint program and the rule behind each of its statements. `keep` names forward outputs to give as well."""
     wrt, of = check_wrt(loops, wrt), check_of(loops, of)
+    loops = unnest(loops)
     making = Adjoint(loops, wrt, of, unit)
     involved = frozenset(n for s in loops.statements if s.target.tensor in making.active for n in ir.tensors_read(s))
     refuse_updates(loops, involved | making.active)

@@ -20,6 +20,7 @@ from .reduce import Helpers
 from .shapes import Shapes
 from .simplify import held_values, merge_doubles, remove_dead, reuse, with_outputs
 from .solve import FreshIndices
+from .unnest import unnest
 
 
 @dataclass
@@ -122,6 +123,7 @@ class Tangent:
 def tangent(loops: ir.Loops, wrt: Sequence[str], only: Sequence[str] | None = None) -> ir.Loops:
     """Takes X.dot for each of `wrt`, gives Y.dot for each output (or those of `only`)."""
     wrt = check_wrt(loops, wrt)
+    loops = unnest(loops)
     suffix = next_suffix(loops, "dot")
     reached = depends_smoothly(loops, wrt)
     refuse_updates(loops, reached)
