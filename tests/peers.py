@@ -133,7 +133,7 @@ CASES = (
 
 
 def outcome(case: Case, library: str) -> str:
-    """right, an error (its name), WRONG, or the signal that ended the process."""
+    """right, refused, another result in silence, or the signal that ended the process."""
     code = case.code.get(library)
     if code is None:
         return "cannot say it"
@@ -148,11 +148,11 @@ def outcome(case: Case, library: str) -> str:
         "    print('error:', type(error).__name__)",
         "else:",
         "    r = np.asarray(r)",
-        f"    print('right' if ({check}) else 'WRONG, in silence')",
+        f"    print('right' if ({check}) else 'other, in silence')",
     ]
     done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, timeout=300)
     if done.returncode < 0:
-        return f"CRASH, signal {-done.returncode}"
+        return f"crash, signal {-done.returncode}"
     text = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else f"exit {done.returncode}"
     return "refused" if text.startswith("error:") else text
 
