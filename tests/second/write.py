@@ -767,7 +767,7 @@ class Writer:
         if not outputs:
             return
         outputs = self.random.sample(outputs, self.random.randint(1, min(2, len(outputs))))
-        used = "\n".join(inner.lines)
+        used = set(_words("\n".join(inner.lines)))
         parameters, given = [], []
         sized = inner.sized()
         for name, value in inner.arguments.items():
