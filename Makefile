@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: test train lint test-long soak bench oracles opinfo clean
+.PHONY: test train lint test-long soak bench oracles opinfo clean planted
 
 test: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -27,6 +27,10 @@ test-long: $(VENV)/.ready
 # malformed texts, flat memory; .soak/report.md tells.
 soak: $(VENV)/.ready
 	$(BIN)/python -m tests.soak
+
+# Plants more than sixty faults, one after the other, in copies of the package, and counts which the tests find: all of them.
+planted: $(VENV)/.ready
+	$(BIN)/python -m tests.planted
 
 # All workloads against numpy, JAX and PyTorch, about half an hour; PyTorch and JAX are installed for it.
 bench: $(VENV)/.bench

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -89,7 +90,7 @@ def test_many_processes_compile_at_once(tmp_path: Path) -> None:
     processes = [session(tmp_path) for _ in range(6)]
     assert all(outcome(process) in ("fresh", "kept") for process in processes)
     assert outcome(session(tmp_path)) == "kept"
-    assert not [file for file in tmp_path.iterdir() if file.suffix != ".kernel"]
+    assert not [file for file in tmp_path.iterdir() if file.suffix not in (".kernel", ".verdict")]
 
 
 def test_a_folder_that_cannot_be_used_is_no_reason_to_fail(tmp_path: Path) -> None:
@@ -193,3 +194,19 @@ def test_code_that_the_linker_refuses_is_compiled_again(own_cache: Path, monkeyp
 
     monkeypatch.setattr(compiler, "_codegen", broken)
     assert compiler._linked(MADE) is None
+
+
+def test_what_kernels_call_is_part_of_their_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel of another source, or one that a changed helper would make otherwise, is another kernel."""
+    assert cache.key("one source") != cache.key("another")
+    package = Path(cache.__file__).parent.parent
+    for part in ("emit", "run"):
+        shutil.copytree(package / part, tmp_path / part)
+    monkeypatch.setattr(cache, "__file__", str(tmp_path / "run" / "cache.py"))
+    found = [cache.stamp.__wrapped__()]
+    for changed in ("emit/elementary.py", "emit/tile.py", "run/launch.py"):
+        with (tmp_path / changed).open("a") as file:
+            file.write("# changed\n")
+        found.append(cache.stamp.__wrapped__())
+    assert found[0] == cache.stamp()
+    assert len(set(found)) == 4

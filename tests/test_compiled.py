@@ -147,6 +147,8 @@ def test_gathered_indices_are_checked_at_every_call() -> None:
     check_compiled(program, {"E": E, "tok": np.array([3, 0, 3])})
     with pytest.raises(ts.SwapError, match="position 4"):
         program(E=E, tok=np.array([3, 0, 4]))
+    with pytest.raises(ts.SwapError, match="position -1"):
+        program(E=E, tok=np.array([3, 0, -1]))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 import tensorswap as ts
 from tensorswap.errors import BoundsError, ShapeError
 from tensorswap.language.bounds import unproven
+from tensorswap.language.ir import Number
 from tensorswap.language.sizes import infer
 from tensorswap.run.arguments import bind
 
@@ -142,3 +143,11 @@ def test_formulas_are_symbolic() -> None:
 def test_absurd_sizes_are_refused_before_allocation() -> None:
     with pytest.raises(ts.SwapError, match="memory"):
         ts.program("Y[i,j,k,l] = X[i]")(X=np.ones(65536), j=65536, k=65536, l=65536)
+
+
+def test_a_difference_of_two_gathered_positions_is_as_wide_as_both() -> None:
+    a = np.array([0, 4])
+    bound = bind(ts.program("Y[n] = X[a[n]-b[n]]").loops, {"X": np.ones(5), "a": a, "b": a[::-1]})
+    between = (Number(0), Number(4))
+    assert unproven(bound.loops, bound.sizes, {"a": between, "b": between})
+    assert not unproven(bound.loops, bound.sizes, {"a": between, "b": (Number(0), Number(0))})

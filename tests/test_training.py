@@ -148,6 +148,28 @@ def test_a_run_goes_on_where_it_stopped(model: ts.Program, tmp_path: Path) -> No
     check_equal(fit(model, epochs=5, checkpoint=path, resume=True), fit(model, epochs=5))
 
 
+def test_a_run_goes_on_in_the_middle_of_an_epoch(
+    model: ts.Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, save = tmp_path / "run.safetensors", checkpoint.save
+    saved: list[checkpoint.Position] = []
+
+    def save_and_fail(where: Path, what: checkpoint.Checkpoint) -> None:
+        save(where, what)
+        saved.append(what.position)
+        if len(saved) == 10:
+            raise RuntimeError("the power failed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tensorswap.training.fit.AWAY", 0.0)
+        patched.setattr(checkpoint, "save", save_and_fail)
+        with pytest.raises(RuntimeError, match="power"):
+            fit(model, epochs=5, checkpoint=path, checkpoint_seconds=0.0)
+    assert saved[-1].epoch == 1
+    assert saved[-1].example > 0
+    check_equal(fit(model, epochs=5, checkpoint=path, resume=True), fit(model, epochs=5))
+
+
 KILLED = """
 import sys, time
 import numpy as np

@@ -194,6 +194,13 @@ def test_derivatives_of_every_kind_have_a_certificate(how: Callable[[Program], P
     assert certify_derivative(origin.loops, derive, program.loops, {}, {})
 
 
+def test_every_pass_of_a_plan_keeps_shared_products() -> None:
+    from tensorswap.run.arguments import bind
+
+    changed = changed_by_plan(bind(ts.program(TEXT).loops, ARRAYS), {})
+    assert changed is None, changed.error()
+
+
 def test_a_plan_has_a_certificate() -> None:
     from tensorswap.run.arguments import bind
 

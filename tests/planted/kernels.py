@@ -1,0 +1,88 @@
+"""Faults in generated kernels."""
+
+from __future__ import annotations
+
+from .fault import Fault
+
+EDGES = "tests/test_edges_of_plans.py::"
+PASSES = "tests/test_passes.py::"
+FOUND = "tests/test_compiled.py::test_programs_that_once_went_wrong"
+
+FAULTS = (
+    Fault(
+        "the last rows of tiles move back too far", "off by one", "emit/contraction.py",
+        'f"    {index(found.row)} = min(row, {high_r} - {tiling.rows})"',
+        'f"    {index(found.row)} = min(row, {high_r} - {tiling.rows} - 1)"',
+        (FOUND + "[guard_on_everything]",),
+        "the last row of a product would be what lay in memory",
+    ),
+    Fault(
+        "a tile at an edge adds twice", "skipped check", "emit/tilecall.py",
+        'if keep != "False":\n                aside += self.edges()',
+        'if False:\n                aside += self.edges()',
+        (EDGES + "test_programs_at_their_edges[a contraction that adds to another]",),
+        "the last tile overlaps the one before it",
+    ),
+    Fault(
+        "panels without their mask", "missing guard", "emit/panels.py",
+        'if tiling.found.masks and side == "b":', "if False:",
+        (FOUND + "[guard_on_column_and_sum]",),
+        "what the guard leaves out would be added",
+    ),
+    Fault(
+        "the last strip ends at a multiple", "off by one", "emit/kernel.py",
+        'f"    {high} = {high} if {strip} < {strips} - 1 else {size}"', 'f"    {high} = min({high}, {size})"',
+        ("tests/test_compiled.py::test_large_enough_for_threads[1]",),
+        "a size that is no multiple of the grain loses its rest",
+    ),
+    Fault(
+        "the first thread forgets what was there", "dropped factor", "emit/kernel.py",
+        "if name in self.continued:", "if False:",
+        (EDGES + "test_programs_at_their_edges[a sum that two kernels add to]",),
+        "a sum that an earlier kernel began goes on",
+    ),
+    Fault(
+        "the last of equal candidates wins", "wrong rule", "emit/winner.py",
+        'sign = ">" if statement.operator == "argmax=" else "<"',
+        'sign = ">=" if statement.operator == "argmax=" else "<"',
+        (EDGES + "test_programs_at_their_edges[ties]",),
+        "ties are rare in random numbers, and common in images",
+    ),
+    Fault(
+        "a wrong digit in exp", "wrong constant", "emit/elementary.py",
+        "0.0013888888932798668", "0.0013888888832798668",
+        ("tests/test_mathematics.py::test_error[exp-f8]",),
+        "an error of 1e-13 that only a count of the last places shows",
+    ),
+    Fault(
+        "the rest of a jammed sum starts one late", "off by one", "emit/plain.py",
+        '(f"{low} + {whole}, {high}", [statement.value])', '(f"{low} + {whole} + 1, {high}", [statement.value])',
+        (PASSES + "test_programs_after_each_pass[jammed]",),
+        "sizes that are multiples of eight hide it",
+    ),
+    Fault(
+        "the first value of a difference is not negative", "wrong sign", "emit/plain.py",
+        'text = texts[0] if operator != "-=" else f"(-{texts[0]})"', "text = texts[0]",
+        (EDGES + "test_programs_at_their_edges[the first value of a difference]",),
+        "the first term is stored, the others are subtracted",
+    ),
+    Fault(
+        "a guard bounds a loop one short", "off by one", "emit/scope.py",
+        "highs.append(self.write.integer(add(rest, Number(1))))", "highs.append(self.write.integer(rest))",
+        (FOUND + "[fractions_in_guards]",),
+        "j <= i is not j < i",
+    ),
+    Fault(
+        "inside of a kernel reaches one too far", "off by one", "emit/expression.py",
+        '(0 <= {text} and {text} < {self', '(0 <= {text} and {text} <= {self',
+        (EDGES + "test_inside_that_only_a_point_can_tell",),
+        "where a bound of a loop cannot say it, a comparison at each point must",
+    ),
+    Fault(
+        "rows that do not follow each other are one", "skipped check", "emit/flatten.py",
+        "if steps[outer] != steps[inner] * sizes[inner]:\n            return False",
+        "if False:\n            return False",
+        (PASSES + "test_loops_that_run_on_in_memory[a value beside]",),
+        "two loops are one only if memory runs on",
+    ),
+)  # fmt: skip

@@ -1,0 +1,139 @@
+"""Faults in the passes of a plan."""
+
+from __future__ import annotations
+
+from .fault import Fault
+
+EDGES = "tests/test_edges_of_plans.py::"
+PASSES = "tests/test_passes.py::"
+
+FAULTS = (
+    Fault(
+        "a shared product drops the sum", "dropped factor", "plan/products.py",
+        '            first = ir.Statement(step.held, "+=", step.final.product, final.guard)\n'
+        "            last = replace(final, value=multiply(step.final.scale, step.held))\n",
+        "            leaves, scale = self.leaves(final.value)\n"
+        '            first = ir.Statement(step.held, "+=", product(leaf.value for leaf in leaves), final.guard)\n'
+        "            last = replace(final, value=multiply(scale, step.held))\n",
+        (PASSES + "test_a_shared_product_keeps_every_factor[a number summed up]",),
+        "Z lacked the sum of A*B: a fault that users met",
+    ),
+    Fault(
+        "a product of an updated tensor is shared", "value reused", "plan/products.py",
+        "return value, tuple((name, self.written[name]) for name in tensors)", "return value, ()",
+        (EDGES + "test_what_an_update_changes_is_computed_again[a product]",),
+        "the same factors at another moment are another product",
+    ),
+    Fault(
+        "a diagonal and a whole tensor are one sum", "swapped index", "plan/merge.py",
+        "if len(set(names.values())) < len(names):\n        return None", "if False:\n        return None",
+        (PASSES + "test_programs_after_each_pass[merged after a diagonal]",),
+        "two indices that meet in the first statement do not meet in the second",
+    ),
+    Fault(
+        "the guard of a scatter is sifted out", "missing guard", "plan/sift.py",
+        "return replace(moved, guard=conjunction([moved.guard, local.guard]))", "return moved",
+        (PASSES + "test_a_gathered_element_of_each_row[guarded]",),
+        "labels that a guard leaves out would count",
+    ),
+    Fault(
+        "a recurrence keeps a slice too few", "off by one", "plan/fold.py",
+        "slices = last - first + 1", "slices = max(last - first, 1)",
+        (EDGES + "test_programs_at_their_edges[two steps back beside the new one]",),
+        "a step reads what it has just written over",
+    ),
+    Fault(
+        "what is read before it is made keeps one slice", "skipped check", "plan/fold.py",
+        "if slices == 1 and not _made_before_read(work, inside, writers[0]):", "if False:",
+        (EDGES + "test_programs_at_their_edges[read before its statement]",),
+        "the slice still holds the last step",
+    ),
+    Fault(
+        "a padded copy is one too short", "off by one", "plan/pad.py",
+        'work.index("padded", last - first + 1)', 'work.index("padded", last - first)',
+        ("tests/test_compiled.py::test_a_padded_copy_stays_within_the_callers_array",),
+        "the last window would read beyond the copy",
+    ),
+    Fault(
+        "a lifted sum forgets what its guard asks", "missing guard", "plan/lift.py",
+        " | (ir.index_names(statement.guard) if statement.guard else frozenset())", "",
+        (EDGES + "test_programs_at_their_edges[a lifted sum under a guard of its target]",),
+        "a guard too depends on indices",
+    ),
+    Fault(
+        "a copy is forwarded past an update", "value reused", "plan/forward.py",
+        "if source.tensor in loops.updated or any(s.target.tensor == source.tensor for s in later):",
+        "if False:",
+        (EDGES + "test_what_an_update_changes_is_computed_again[a copy]",),
+        "a copy is made because the original will change",
+    ),
+    Fault(
+        "an update writes zeros where its guard fails", "missing guard", "plan/choose.py",
+        "fresh = statement.target.tensor not in work.loops.updated", "fresh = True",
+        (PASSES + "test_an_update_keeps_what_its_guard_leaves_out[W[i] = 2 * W[i] if W[i] > 0]",),
+        "what was there before stays there",
+    ),
+    Fault(
+        "two indices get one name", "swapped index", "plan/names.py",
+        "or index in found or name in found.values():", "or index in found:",
+        (PASSES + "test_programs_after_each_pass[named crosswise]",),
+        "a product becomes a diagonal",
+    ),
+    Fault(
+        "a function of an updated tensor is held", "value reused", "plan/common.py",
+        "mine[node] = (node, tuple((name, written[name]) for name in tensors))", "mine[node] = (node, ())",
+        (EDGES + "test_what_an_update_changes_is_computed_again[a function]",),
+        "the same call at another moment is another value",
+    ),
+    Fault(
+        "inside reaches one too far", "off by one", "plan/inside.py",
+        "subtract(Number(extent - 1), known)", "subtract(Number(extent), known)",
+        ("tests/test_compiled.py::test_fixed_programs_and_their_adjoints[conv1d_strided_dilated_padded]",),
+        "a kernel would read one element beyond the array",
+    ),
+    Fault(
+        "the scale of split operands is lost", "dropped factor", "plan/operands.py",
+        "scale = product(f for f in factors if f not in large)", "scale = ONE",
+        (EDGES + "test_programs_at_their_edges[a scale beside two operands]",),
+        "a number beside two tensors belongs to the product too",
+    ),
+    Fault(
+        "a scatter forgets its shift", "dropped factor", "plan/stride.py",
+        "value = subtract(multiply(place.right, quotient), rest)", "value = multiply(place.right, quotient)",
+        ("tests/test_compiled.py::test_fixed_programs_and_their_adjoints[conv1d_strided_dilated_padded]",),
+        "gradients of strided windows would fall on the first element of each",
+    ),
+    Fault(
+        "a transposed copy is read the old way", "swapped index", "plan/transposed.py",
+        "places = [*(e for k, e in enumerate(node.indices) if k != axis), along]", "places = list(node.indices)",
+        (PASSES + "test_programs_after_each_pass[turned]",),
+        "rows for columns",
+    ),
+    Fault(
+        "a guarded statement is taken to write all", "missing guard", "plan/first.py",
+        "if statement.guard is not None or None in names or len(set(names)) < len(names):",
+        "if None in names or len(set(names)) < len(names):",
+        (EDGES + "test_programs_at_their_edges[elements that a guard leaves out]",),
+        "what the guard leaves out would be whatever lay in memory",
+    ),
+    Fault(
+        "a sum is read before all threads have added to it", "race", "plan/nest.py",
+        "if private & read:\n            return None", "if False:\n            return None",
+        (EDGES + "test_statements_that_must_wait_for_all_threads[a sum over all]",),
+        "each thread would go on with its own part of the sum",
+    ),
+    Fault(
+        "threads write what others read", "race", "plan/nest.py",
+        "if any(not seen[name] for name in written - private):\n            return None",
+        "if False:\n            return None",
+        (EDGES + "test_statements_that_must_wait_for_all_threads[another thread's rows]",),
+        "an index is parallel only if it stands on one axis of every access",
+    ),
+    Fault(
+        "a statement overtakes the one that it reads", "race", "plan/nest.py",
+        "return bool(self.writes & (other.reads | other.writes) or self.reads & other.writes)",
+        "return bool(self.writes & (other.reads | other.writes))",
+        (EDGES + "test_programs_at_their_edges[a statement that must not overtake]",),
+        "groups change the order of statements that do not depend on each other, and of no others",
+    ),
+)  # fmt: skip

@@ -1,0 +1,154 @@
+"""Faults in the rules: derivatives, gather form, reductions, and what is shared, batched or inlined."""
+
+from __future__ import annotations
+
+from .fault import Fault
+
+RULES = "tests/test_rules.py::"
+CORNERS = "tests/test_corners.py::"
+EDGES = "tests/test_edges_of_rules.py::"
+GATHER = "tests/test_gather_form.py::"
+
+FAULTS = (
+    Fault(
+        "asin with a plus under its root", "wrong rule", "rules/scalar.py",
+        '"asin": "1 / sqrt(1 - x * x)"', '"asin": "1 / sqrt(1 + x * x)"',
+        (RULES + "test_every_scalar_rule_in_first_and_second_order[asin]",),
+        "a table of rules is right line by line or not at all",
+    ),
+    Fault(
+        "atan2 without its minus", "wrong sign", "rules/scalar.py",
+        '"-a / (a * a + b * b)"', '"a / (a * a + b * b)"',
+        (RULES + "test_every_scalar_rule_in_first_and_second_order[atan2]",),
+        "the second of two arguments is the one that is forgotten",
+    ),
+    Fault(
+        "a tie of max goes to the last", "wrong rule", "rules/scalar.py",
+        '"max": "a if a >= b else b"', '"max": "a if a > b else b"',
+        (EDGES + "test_a_tie_of_two_values_goes_to_the_first",),
+        "values tie only where inputs are chosen so: random ones never do",
+    ),
+    Fault(
+        "the quotient rule adds", "wrong sign", "rules/differentiate.py",
+        "(node, Over(right), *after), not negative, conditions)", "(node, Over(right), *after), negative, conditions)",
+        (EDGES + "test_the_derivative_of_every_operation_is_its_slope[A[i] / B[i]]",),
+        "the derivative by a divisor",
+    ),
+    Fault(
+        "a product of three loses a factor", "dropped factor", "rules/differentiate.py",
+        "(*factors[k + 1 :], *after)", "(*factors[k + 2 :], *after)",
+        (CORNERS + "test_derivatives_are_right_to_second_order[product_of_many_factors]",),
+        "products of two factors hide it in every second place",
+    ),
+    Fault(
+        "the tangent of a quotient divides once", "dropped factor", "rules/differentiate.py",
+        "else divide(multiply(node, below), right)", "else multiply(node, below)",
+        (EDGES + "test_the_derivative_of_every_operation_is_its_slope[B[i] / A[i] / B[i]]",),
+        "tangents are tested less than adjoints",
+    ),
+    Fault(
+        "a block is not turned around", "wrong rule", "rules/adjoint.py",
+        "ir.Block(item.index, inner, not item.down)", "ir.Block(item.index, inner, item.down)",
+        (CORNERS + "test_derivatives_are_right_to_second_order[state_one_longer_than_its_steps]",),
+        "the adjoint of a recurrence is the recurrence backwards",
+    ),
+    Fault(
+        "the seed is not in the total", "dropped factor", "rules/adjoint.py",
+        "*making.helpers.statements, *totals, *backward", "*making.helpers.statements, *backward",
+        (RULES + "test_an_output_that_is_also_read_gathers_both_parts",),
+        "an output that is read again has two sources of gradient",
+    ),
+    Fault(
+        "the branch taken is forgotten", "missing guard", "rules/adjoint.py",
+        "conjunction((statement.guard, *contribution.conditions, winner))", "conjunction((statement.guard, winner))",
+        (RULES + "test_not_a_number_in_the_dead_branch_stays_there",),
+        "a branch that is not taken has no part in the derivative",
+    ),
+    Fault(
+        "an index that vanishes is not counted", "dropped factor", "rules/adjoint.py",
+        "return replace(adjoint, value=product(lost, adjoint.value))", "return adjoint",
+        (RULES + "test_an_index_that_vanishes_counts",),
+        "a sum over an index that the derivative no longer has is a number of times",
+    ),
+    Fault(
+        "the adjoint of a difference adds", "wrong sign", "rules/adjoint.py",
+        'contribution.negative != (statement.operator == "-=")', "contribution.negative",
+        (EDGES + "test_a_sum_that_subtracts_has_a_negative_derivative",),
+        "`-=` is a sum like `+=`, save for its sign",
+    ),
+    Fault(
+        "a stride without its divisibility", "missing guard", "rules/solve.py",
+        "floor_divide(value, coefficient), (whole,))", "floor_divide(value, coefficient), ())",
+        (GATHER + "test_the_gathering_adjoint_is_the_transpose[stride2-3]",
+         EDGES + "test_what_no_point_reads_has_no_gradient[2*i-10101000]"),
+        "every second element would get the gradient of its neighbour",
+    ),
+    Fault(
+        "one step beyond the solved range", "off by one", "rules/solve.py",
+        'ir.Compare("<", solution.value, ir.Size(solution.pivot))',
+        'ir.Compare("<=", solution.value, ir.Size(solution.pivot))',
+        (EDGES + "test_what_no_point_reads_has_no_gradient[i+1-01110000]",),
+        "the pivot's range is all that keeps the gather from reading on",
+    ),
+    Fault(
+        "the third statement counts from the second", "off by one", "rules/reduce.py",
+        "position = add(position, _count(other))", "position = _count(other)",
+        (EDGES + "test_maximum_over_three_statements_routes_to_one",),
+        "two statements hide it",
+    ),
+    Fault(
+        "the product of the others holds the factor itself", "missing guard", "rules/reduce.py",
+        "conditions.append(opposite(same))", "pass",
+        (RULES + "test_product_is_right_with_zeros_in_first_and_second_order[row0]",),
+        "the derivative of a product leaves out the factor that it is taken by",
+    ),
+    Fault(
+        "equal statements around an update are one", "value reused", "rules/simplify.py",
+        "if loops.updated & {name, *ir.tensors_read(statement)} or not _is_whole(statement.target):",
+        "if loops.updated & {name} or not _is_whole(statement.target):",
+        (CORNERS + "test_an_update_between_equal_statements_keeps_them_apart",),
+        "the same text at another moment is another value",
+    ),
+    Fault(
+        "a value held under a guard is read without it", "missing guard", "rules/simplify.py",
+        "if found is not None and found.conditions <= holds:", "if found is not None:",
+        (EDGES + "test_a_value_held_at_some_points_is_not_read_at_others",),
+        "where the guard failed there is a zero, not the value",
+    ),
+    Fault(
+        "statements under other guards share a value", "missing guard", "rules/share.py",
+        "if isinstance(item, ir.Statement) and item.guard == guard:", "if isinstance(item, ir.Statement):",
+        (EDGES + "test_a_value_shared_under_a_guard_is_not_read_at_other_points",),
+        "as above, for values that the derivative itself shares",
+    ),
+    Fault(
+        "the tangent of a difference adds", "wrong sign", "rules/tangent.py",
+        'item.operator if item.operator in ("=", "-=") else "+="', 'item.operator if item.operator == "=" else "+="',
+        (EDGES + "test_a_sum_that_subtracts_has_a_negative_derivative",),
+        "`-=` is a sum like `+=`, save for its sign",
+    ),
+    Fault(
+        "a batched axis is counted from the old place", "off by one", "rules/batch.py",
+        "return replace(node, axis=node.axis + 1)", "return replace(node, axis=node.axis)",
+        (EDGES + "test_batch_counts_axes_behind_the_new_one",),
+        "size(X, 0) is another axis once there is one in front",
+    ),
+    Fault(
+        "a definition's index is the caller's by accident", "swapped index", "rules/inline.py",
+        "self.taken = set(caller.names) | _names_in_calls(caller)", "self.taken = _names_in_calls(caller)",
+        (EDGES + "test_an_index_of_a_definition_is_not_the_callers",),
+        "a name that is captured sums over what it should not",
+    ),
+    Fault(
+        "steps of a block down are taken for steps up", "wrong rule", "rules/order.py",
+        "latest = -low if block.down else high", "latest = high",
+        (EDGES + "test_a_block_down_reads_what_stands_behind",),
+        "what is complete when it is read depends on the direction",
+    ),
+    Fault(
+        "targets that touch are taken for apart", "off by one", "rules/once.py",
+        "if isinstance(gap, Number) and gap.value > 0:", "if isinstance(gap, Number) and gap.value >= 0:",
+        (EDGES + "test_targets_that_share_one_element_are_not_apart",),
+        "two statements that write one element must not run as if they did not",
+    ),
+)  # fmt: skip

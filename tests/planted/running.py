@@ -1,0 +1,133 @@
+"""Faults around kernels: arguments, later calls, the cache, certificates, training, eager values and einsum."""
+
+from __future__ import annotations
+
+from .fault import Fault
+
+AGAIN = "tests/test_again.py::"
+CACHE = "tests/test_cache.py::"
+TRUST = "tests/test_trust.py::"
+TRAINING = "tests/test_training.py::"
+EAGER = "tests/test_eager.py::"
+
+FAULTS = (
+    Fault(
+        "positions may be fractions", "skipped check", "run/arguments.py",
+        "    _check_integers(loops, arrays)\n", "",
+        ("tests/test_bad_arguments.py::test_index_is_no_integer[float32-gather]",),
+        "2.7 is no place in an array",
+    ),
+    Fault(
+        "later calls check the greatest index only", "skipped check", "run/call.py",
+        "if array.size and (array.min() < low or array.max() > high):", "if array.size and array.max() > high:",
+        ("tests/test_compiled.py::test_gathered_indices_are_checked_at_every_call",),
+        "-1 would be read in the second call",
+    ),
+    Fault(
+        "repeated calls check the greatest index only", "skipped check", "run/frame.py",
+        "if values[element] < low or values[element] > high:", "if values[element] > high:",
+        (AGAIN + "test_what_was_refused_before_is_refused_again[label below]",),
+        "-1 would be read in the third call",
+    ),
+    Fault(
+        "repeated calls do not look at strides", "skipped check", "run/frame.py",
+        " or strides[axis] != expected[next + 6 + 2 * axis]:", ":",
+        (AGAIN + "test_another_call_is_as_right_as_the_first[strides]",),
+        "another layout of the same shape",
+    ),
+    Fault(
+        "kernels of one type serve another", "stale key", "run/call.py",
+        "parts += (name, value.shape, value.strides, value.dtype)", "parts += (name, value.shape)",
+        (AGAIN + "test_another_call_is_as_right_as_the_first[type of labels]",),
+        "what a kernel was made for is part of its key",
+    ),
+    Fault(
+        "the checksum is not compared", "skipped check", "run/cache.py",
+        "return content if newline and head == _checksum(name, content) else None",
+        "return content if newline else None",
+        (CACHE + "test_every_bit_counts",),
+        "a flipped bit ends in a signal",
+    ),
+    Fault(
+        "kernels outlive the code that made them", "stale key", "run/cache.py",
+        "return repr((versions, helpers, get_host_cpu_name()", "return repr((versions, get_host_cpu_name()",
+        (CACHE + "test_what_kernels_call_is_part_of_their_key",),
+        "after an upgrade the old kernels would be read, with the old faults",
+    ),
+    Fault(
+        "the source is not part of the key", "stale key", "run/cache.py",
+        'hashlib.sha256(f"{stamp()}\\n{source}".encode()).hexdigest()', "hashlib.sha256(stamp().encode()).hexdigest()",
+        (CACHE + "test_what_kernels_call_is_part_of_their_key",),
+        "every program would get the first one's kernel",
+    ),
+    Fault(
+        "buffers that follow each other share memory", "off by one", "run/memory.py",
+        "if other.first <= buffer.last and buffer.first <= other.last",
+        "if other.first < buffer.last and buffer.first < other.last",
+        ("tests/test_edges_of_plans.py::test_buffers_that_live_together_lie_apart",),
+        "a kernel would write over what it reads",
+    ),
+    Fault(
+        "a wrong plan gets a certificate", "skipped check", "trust/certify.py",
+        "        if different is None:\n            return True", "        if True:\n            return True",
+        (TRUST + "test_a_plan_that_drops_a_factor_is_refused",),
+        "a check that never fails is none",
+    ),
+    Fault(
+        "a wrong derivative agrees with its partner", "skipped check", "trust/certify.py",
+        "        if found.agree:", "        if True:",
+        (TRUST + "test_a_wrong_derivative_is_refused",),
+        "the dot-product test is what stands between a wrong rule and a user",
+    ),
+    Fault(
+        "the state of the optimiser is not resumed", "skipped check", "training/fit.py",
+        "for name, array in arrays.items():\n            array[...] = found",
+        "for name, array in self.params.items():\n            array[...] = found",
+        (TRAINING + "test_a_run_goes_on_where_it_stopped",),
+        "a run that goes on is no longer the same run",
+    ),
+    Fault(
+        "a resumed epoch repeats its examples", "off by one", "training/fit.py",
+        "start = self.position.example if number == self.position.chunk else 0", "start = 0",
+        (TRAINING + "test_a_run_goes_on_in_the_middle_of_an_epoch",),
+        "examples would be seen twice",
+    ),
+    Fault(
+        "the last batch of an epoch is left out", "off by one", "training/loop.py",
+        "if whole < len(rows):", "if whole == 0:",
+        (TRAINING + "test_fit_makes_the_steps_that_step_makes[float64-adam]",),
+        "examples that do not fill a batch would never be learned from",
+    ),
+    Fault(
+        "every epoch has the order of the first", "stale key", "training/order.py",
+        "SeedSequence([seed & (2**64 - 1), epoch])", "SeedSequence([seed & (2**64 - 1)])",
+        (TRAINING + "test_every_position_is_met_once",),
+        "a permutation for each epoch",
+    ),
+    Fault(
+        "the eager quotient adds", "wrong sign", "eager/elementwise.py",
+        "lambda g, z, x, y: -g * z / y)", "lambda g, z, x, y: g * z / y)",
+        (EAGER + "test_operators[<lambda>2]",),
+        "eager rules are a table of their own",
+    ),
+    Fault(
+        "eager maxima go to the last winner", "wrong rule", "eager/reductions.py",
+        "winner = argument(flat, axis=-1)[..., None]",
+        "winner = flat.shape[-1] - 1 - argument(flat[..., ::-1], axis=-1)[..., None]",
+        (EAGER + "test_max_routes_to_the_first_winner",),
+        "as in programs: the first",
+    ),
+    Fault(
+        "einsum keeps the order of its letters", "swapped index", "einsum.py",
+        "sorted(c for c in set(letters) if letters.count(c) == 1)",
+        "(c for c in dict.fromkeys(letters) if letters.count(c) == 1)",
+        ("tests/test_einsum.py::test_forms_equal_numpy",),
+        "without an arrow the output is in alphabetical order",
+    ),
+    Fault(
+        "einsum does not broadcast under an ellipsis", "wrong rule", "einsum.py",
+        "for k in range(batch - count, batch):", "for k in range(count):",
+        ("tests/test_einsum.py::test_forms_equal_numpy",),
+        "axes line up at their end, not at their start",
+    ),
+)  # fmt: skip

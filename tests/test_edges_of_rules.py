@@ -1,0 +1,105 @@
+"""Where rules are easily wrong by one point, one sign or one moment: ties, borders, guards, directions and names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensorswap as ts
+from tensorswap.errors import BoundsError
+from tensorswap.rules.once import shown_by_text
+
+X = np.array([0.5, -1.0, 2.0, 0.25, 1.5])
+ONES = np.ones(5)
+
+
+def test_a_tie_of_two_values_goes_to_the_first() -> None:
+    for function in ("max", "min"):
+        adjoint = ts.program(f"Y[i] = {function}(A[i], B[i])").adjoint(wrt=["A", "B"])
+        found = adjoint({"A": X, "B": X, "Y.grad": ONES})
+        np.testing.assert_array_equal(found["A.grad"], ONES)
+        np.testing.assert_array_equal(found["B.grad"], 0 * ONES)
+    relu = ts.program("Y[i] = relu(A[i])").adjoint(wrt=["A"])
+    np.testing.assert_array_equal(relu({"A": 0 * X, "Y.grad": ONES}), 0 * ONES)
+
+
+OPERATIONS = ("A[i] / B[i]", "A[i] ** B[i]", "A[i] % B[i]", "A[i] * B[i] * A[i]", "-A[i] - B[i]", "B[i] / A[i] / B[i]")
+
+
+@pytest.mark.parametrize("value", OPERATIONS)
+def test_the_derivative_of_every_operation_is_its_slope(value: str) -> None:
+    ts.gradcheck(ts.program(f"Y[i] = {value}"), A=np.array([0.7, 1.9]), B=np.array([1.3, 0.6]))
+
+
+def test_a_sum_that_subtracts_has_a_negative_derivative() -> None:
+    program = ts.program("Y[i] -= A[i,j] * V[j]")
+    A, V = np.arange(6.0).reshape(2, 3), np.array([1.0, 2.0, 4.0])
+    np.testing.assert_array_equal(program(A=A, V=V), -(A @ V))
+    np.testing.assert_array_equal(program.adjoint(wrt=["V"])({"A": A, "V": V, "Y.grad": np.ones(2)}), -A.sum(axis=0))
+    np.testing.assert_array_equal(program.tangent(wrt=["V"])({"A": A, "V": V, "V.dot": np.ones(3)}), -A.sum(axis=1))
+
+
+def test_maximum_over_three_statements_routes_to_one() -> None:
+    adjoint = ts.program("y max= A[i]\ny max= B[i]\ny max= C[i]").adjoint(wrt=["A", "B", "C"])
+    for winner in "ABC":
+        given = {name: X + 10 * (name == winner) for name in "ABC"}
+        found = adjoint({**given, "y.grad": 1.0})
+        for name in "ABC":
+            np.testing.assert_array_equal(found[f"{name}.grad"], (X == 2) * (name == winner), err_msg=f"{winner}{name}")
+
+
+def test_a_value_held_at_some_points_is_not_read_at_others() -> None:
+    program = ts.program("H[i] = exp(A[i]) if M[i] > 0\nY[i] = exp(A[i]) * W[i]\nreturn H, Y")
+    adjoint = program.adjoint(wrt=["W"], of=["Y"])
+    given = {"A": X, "M": np.array([1.0, 0, 1, 0, 1]), "W": ONES, "Y.grad": ONES}
+    np.testing.assert_allclose(adjoint({k: v for k, v in given.items() if k in adjoint.inputs}), np.exp(X))
+
+
+def test_a_value_shared_under_a_guard_is_not_read_at_other_points() -> None:
+    program = ts.program("loss += exp(A[i] * B[i]) * C[i] if i < 2\nloss += exp(A[i] * B[i]) * D[i] if i >= 2")
+    ts.gradcheck(program, A=X, B=X[::-1].copy(), C=ONES, D=3 * ONES)
+
+
+def test_both_branches_meet_at_their_border() -> None:
+    for condition in ("i > 2", "not i <= 2", "i >= 3", "2 < i"):
+        adjoint = ts.program(f"Y[i] = A[i] if {condition} else 2 * A[i]").adjoint(wrt=["A"])
+        np.testing.assert_array_equal(adjoint({"A": X, "Y.grad": ONES}), [2, 2, 2, 1, 1], err_msg=condition)
+
+
+@pytest.mark.parametrize(("read", "expected"), [("i+1", "01110000"), ("2*i", "10101000"), ("7-2*i", "00010101")])
+def test_what_no_point_reads_has_no_gradient(read: str, expected: str) -> None:
+    """Nothing but its own size tells where the index ends."""
+    adjoint = ts.program(f"size(i) = 3\ntotal += A[{read}]").adjoint(wrt=["A"])
+    np.testing.assert_array_equal(adjoint({"A": np.ones(8), "total.grad": 1.0}), [int(digit) for digit in expected])
+
+
+def test_batch_counts_axes_behind_the_new_one() -> None:
+    batched = ts.program("Y[i] = A[i] * size(A, 0)").batch("n", over=["A"])
+    np.testing.assert_array_equal(batched(A=np.ones((2, 5))), np.full((2, 5), 5.0))
+
+
+def test_an_index_of_a_definition_is_not_the_callers() -> None:
+    program = ts.program(
+        "def total(A[i]) -> s:\n    s += A[i]\nY[i] = A[i] * 2\nt = total(B)\nZ[i] = Y[i] * t\nreturn Z"
+    )
+    np.testing.assert_array_equal(program(A=np.ones(3), B=np.ones(5)), [10, 10, 10])
+
+
+def test_a_block_down_reads_what_stands_behind() -> None:
+    behind = ts.program("for t down:\n    H[t] = A[t] + (H[t+1] if t < size(t) - 1 else 0)")
+    np.testing.assert_allclose(behind(A=X), np.cumsum(X[::-1])[::-1])
+    ahead = ts.program("for t down:\n    H[t] = A[t] + (H[t-1] if t > 0 else 0)")
+    assert shown_by_text(behind.loops)
+    assert not shown_by_text(ahead.loops)
+    with pytest.raises(BoundsError, match="later step"):
+        ahead(A=X)
+
+
+def test_targets_that_share_one_element_are_not_apart() -> None:
+    apart = ts.program("Y[i] = A[i]\nY[i+size(i)] = B[i]")
+    touching = ts.program("Y[i] = A[i]\nY[i+size(i)-1] = B[i]")
+    assert shown_by_text(apart.loops)
+    assert not shown_by_text(touching.loops)
+    np.testing.assert_array_equal(apart(A=X, B=X), [*X, *X])
+    with pytest.raises(BoundsError, match="written before"):
+        touching(A=X, B=X)
