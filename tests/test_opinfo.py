@@ -1,4 +1,4 @@
-"""A few of PyTorch's own samples of each shared op, where PyTorch is installed; `python -m tests.opinfo` runs all."""
+"""One of PyTorch's own samples for each shared op, where PyTorch is installed; `python -m tests.opinfo` runs all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytest.importorskip("expecttest", reason="PyTorch's table of samples needs the p
 def test_no_sample_of_torch_is_wrong_or_crashes() -> None:
     from .opinfo.run import report, run
 
-    tallies = list(run([], limit=2, second=1, compiled=0))
+    tallies = list(run([], limit=1, second=1, compiled=0))
     assert len(tallies) >= 184
     assert not [tally for tally in tallies if tally.faults], report(tallies)
 
