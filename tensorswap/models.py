@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from . import library
 from .errors import ArgumentError
 from .language import ir
 from .language.hints import closest
+from .lazy import cached_property
 from .program import Program, load
 from .training.initial import drawn, index_sizes
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from .language.check import check
 from .language.parse import Source, parse
 from .language.printable import check_printable
 from .language.sizes import infer
+from .lazy import cached_property
 from .plan.table import PlanTable
 from .rules.activity import check_of, check_wrt, default_wrt, names_of
 from .rules.batch import batch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..language import ir
 from ..language.sizes import Sizes
+from ..lazy import cached_property
 from ..program import Program
 from ..rules.activity import depends_smoothly
 from ..rules.names import next_suffix

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import LimitError
+from ..lazy import cached_property
 
 Integers = NDArray[np.int64]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from ..language.ir import Expr
 from ..language.paths import always_read
 from ..language.render import access as show_access
 from ..language.render import expression as show
+from ..lazy import cached_property
 from ..rules.activity import integer_uses
 from ..run.arguments import Bound, bind
 from .build import linear

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import count
 from typing import Any
 
 from ..errors import Span
+from ..lazy import cached_property
 
 BATCH = "..."  # the name of the index that stands for any further leading axes
 

@@ -63,6 +63,11 @@ class _Indentation(Indenter):
     DEDENT_type = "_DEDENT"
     tab_len = 8
 
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        """Each text has an object of its own that counts for it: threads parse at the same time."""
+        counted: Iterator[Token] = Indenter.process(_Indentation(), stream)
+        return counted
+
     def handle_NL(self, token: Token) -> Iterator[Token]:  # noqa: N802  # lark's own name
         try:
             yield from super().handle_NL(token)

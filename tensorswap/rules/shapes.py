@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from ..language import ir
 from ..language.ir import Expr
 from ..language.names import unshown_indices
 from ..language.sizes import SizeRules, bare_written, infer
+from ..lazy import cached_property
 from .known import known_tensors, pattern
 from .solve import FreshIndices
 

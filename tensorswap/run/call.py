@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import ArgumentError
 from ..interpret import reference
 from ..language import ir
 from ..language.word import WORD
@@ -29,7 +30,8 @@ class Prepared:
     """An executable, or the reason why there is none, and what the check of the last call showed.
 
     Accesses that are in bounds for gathered indices between two numbers are so for all between them (`ranges`), unless
-    it took the values themselves to show it (`exact`).
+    it took the values themselves to show it (`exact`). Threads share it, so it never changes once others can see it,
+    save `again`, which any of them may set to one as good as another's.
     """
 
     executable: Executable | None
@@ -70,8 +72,9 @@ class Caller:
         self.sizing = {*loops.static_names, *loops.indices}  # names whose numbers are part of the program
 
     def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Array]:
-        if self.again is not None:
-            results = self.again(arguments)
+        again = self.again
+        if again is not None:
+            results = again(arguments)
             if results is not None:
                 return results
         if self.standing:
@@ -89,12 +92,12 @@ class Caller:
             self.certify(bound, known.executable is not None)
         if known.executable is None:
             return reference.run(bound.loops, bound.arrays, bound.sizes, bound.kinds, bound.dtype)
-        known.exact = reference.check(bound.loops, bound.arrays, bound.sizes, bound.kinds) or exact
-        known.ranges, known.again = ranges_of(arguments), None
+        exact = reference.check(bound.loops, bound.arrays, bound.sizes, bound.kinds) or exact
+        executable = known.executable
         if signature is not None:
-            known.convert = known.executable.conversions(arguments)
-            self.prepared[signature] = known
-        return known.executable.run(bound.arrays)
+            convert = executable.conversions(arguments)
+            self.prepared[signature] = Prepared(executable, None, ranges_of(arguments), exact, convert)
+        return executable.run(bound.arrays)
 
     def signature(self, arguments: Mapping[str, Any]) -> Signature | None:
         """What checks and kernels depend on, save the values of inputs: None if an argument is no plain array."""
@@ -141,4 +144,12 @@ class Caller:
 
 
 def threads() -> int:
-    return int(os.environ.get("NUMBA_NUM_THREADS", 0)) or os.cpu_count() or 1
+    """How many threads share a kernel: as many as Numba's pool would have."""
+    asked = os.environ.get("NUMBA_NUM_THREADS")
+    if asked is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not asked.isascii() or not asked.isdigit() or not int(asked):
+        raise ArgumentError(
+            f"NUMBA_NUM_THREADS is {asked[:80]!r}, which is no number of threads", hint="NUMBA_NUM_THREADS=2"
+        )
+    return int(asked)

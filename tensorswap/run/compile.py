@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Any
 
@@ -52,7 +53,6 @@ def _start_compiler() -> None:
     context.refresh()
 
 
-@global_compiler_lock  # type: ignore[untyped-decorator]  # Numba is untyped
 def _compile(source: str) -> tuple[disk.ObjectCode, Any]:
     _start_compiler()
     symbol = disk.symbol(source)
@@ -65,7 +65,23 @@ def _compile(source: str) -> tuple[disk.ObjectCode, Any]:
     return disk.ObjectCode(symbol, code, bitcode), library
 
 
-@cache
+kernels: dict[str, Compiled] = {}  # of this process
+
+
 def compiled(source: str) -> Compiled:
-    """The machine code of a kernel; kernels of equal source are one."""
-    return Compiled(source)
+    """The machine code of a kernel; kernels of equal source are one, whichever thread asks first."""
+    found = kernels.get(source)
+    if found is None:
+        with global_compiler_lock:
+            found = kernels.get(source)
+            if found is None:
+                found = kernels[source] = Compiled(source)
+    return found
+
+
+if hasattr(os, "register_at_fork"):  # a fork waits for the kernel at hand: its child could not open the lock
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )

@@ -6,7 +6,6 @@ import math
 import sys
 import time
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from ..interpret.grid import identity
 from ..interpret.reference import argument_offsets
 from ..language import ir
 from ..language.types import Types, infer_types
+from ..lazy import cached_property
 from ..plan.blas import matrix_products
 from ..plan.first import first_writes
 from ..plan.nest import Nest, Nester, lifetimes
@@ -123,6 +123,7 @@ class Executable:
     def table(self) -> Array:
         """A row for each kernel: its address, how many parts, on how many threads, and where its context starts."""
         from .compile import compiled  # as above
+        from .launch import pool_size
 
         rows = []
         start, told = 0, time.monotonic()
@@ -132,7 +133,7 @@ class Executable:
                 print(f"compiling kernel {position + 1} of {len(self.kernels)}", file=sys.stderr, flush=True)
             parts = self.parts(kernel)
             if position not in self.producer or self.copies(position):
-                rows.append((compiled(kernel.source).address, parts, parts, start))
+                rows.append((compiled(kernel.source).address, parts, min(parts, pool_size()), start))
             start += len(kernel.words) + 2
         return np.array(rows, np.int64).reshape(-1, 4)
 

@@ -10,7 +10,7 @@ from typing import Any
 from llvmlite import binding
 from llvmlite import ir as llvm
 from numba.core import cgutils
-from numba.np.ufunc.parallel import _launch_threads
+from numba.np.ufunc.parallel import _launch_threads, get_thread_count
 
 from ..emit.lower import STOP_WORD
 from .interrupt import STOP
@@ -58,3 +58,8 @@ def start_threads() -> None:
     """Starts Numba's pool, and makes its entry and the word that stops kernels known to LLVM."""
     _launch_threads()
     binding.add_symbol(STOP_WORD, ctypes.addressof(STOP))
+
+
+def pool_size() -> int:
+    """The threads of Numba's pool: it waits for ever for one that it does not have."""
+    return int(get_thread_count())

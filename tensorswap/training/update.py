@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from ..errors import ArgumentError
 from ..language import build, ir
 from ..language.hints import closest
+from ..lazy import cached_property
 from ..program import Program, program
 from ..rules.adjoint import derive
 from .numbers import positive, shown

@@ -1,0 +1,299 @@
+"""Threads, forks and pools: what one thread does is never half seen by another, and no child waits for ever."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorswap as ts
+from tensorswap.errors import ArgumentError, BoundsError
+from tensorswap.lazy import cached_property
+from tensorswap.run import call, compile
+from tests.test_many_processes import finish, start
+
+pytestmark = pytest.mark.compiled
+
+KERNELS = Path(os.environ["TENSORSWAP_CACHE"])  # what these tests compile is the same in every run
+
+
+# -- threads
+
+
+def test_a_check_is_seen_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One call's verdict (`no value need be looked at`) with the ranges of another would let anything through."""
+    program = ts.program("Y[i] = X[g[i]-h[i]]")
+    x, plain = np.arange(10.0), np.array([5, 5])
+    given = {"X": x, "g": np.array([0, 9]), "h": np.array([0, 9])}  # in bounds by its values alone
+    outside = {"X": x, "g": np.array([0, 9]), "h": np.array([9, 0])}
+    program(given)
+    told: list[str] = []
+    ranges_of = call.ranges_of
+
+    def meanwhile(arguments: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+        """Another thread's call, between two lines of this one's."""
+        if not told:
+            told.append("asked")
+            with pytest.raises(BoundsError):
+                program(outside)
+            told.append("refused")
+        return ranges_of(arguments)
+
+    monkeypatch.setattr(call, "ranges_of", meanwhile)
+    program({"X": x, "g": plain, "h": plain})  # in bounds by its ranges
+    assert told == ["asked", "refused"]
+
+
+def run_at_once(count: int, work: Any) -> None:
+    """work(number) in as many threads, all started together; the first exception is raised."""
+    wrong: list[BaseException] = []
+    barrier = threading.Barrier(count)
+
+    def one(number: int) -> None:
+        try:
+            barrier.wait()
+            work(number)
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=one, args=(k,), daemon=True) for k in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not any(thread.is_alive() for thread in threads), "a thread hangs"
+    if wrong:
+        raise wrong[0]
+
+
+def test_first_calls_at_the_same_time_compile_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    class Counted(compile.Compiled):
+        def __init__(self, source: str) -> None:
+            made.append(source)
+            super().__init__(source)
+
+    monkeypatch.setattr(compile, "Compiled", Counted)
+    program = ts.program("H[i] += tanh(A[i,k]) * 0.8125\nY[i] = exp(H[i]) + 0.4375\nreturn Y")
+    arrays = [np.random.default_rng(k).standard_normal((6, 5)) for k in range(8)]
+    run_at_once(8, lambda k: np.testing.assert_allclose(program(A=arrays[k]), program.run_reference(A=arrays[k])))
+    assert len(made) == len(set(made))
+
+
+def test_threads_that_parse_at_the_same_time() -> None:
+    """Brackets and indentation are counted for each text: none is refused, or read as another, for its neighbour."""
+    texts = ["for t:\n    for s:\n        H[t,s] = (x[t] + (y[s] * (2 + t)))\n    K[t] = x[t]\nreturn H, K", "Y[i] = (X[i])"]
+    expected = [str(ts.program(text)) for text in texts]
+
+    def parse(number: int) -> None:
+        for k in range(15):
+            assert str(ts.program(texts[(number + k) % 2])) == expected[(number + k) % 2]
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        run_at_once(4, parse)
+    finally:
+        sys.setswitchinterval(before)
+
+
+def derive_and_call(number: int, rounds: int = 1) -> None:
+    """What a thread may do all at once: parse, derive, print, compile, call, interpret, switch."""
+    for k in range(rounds):
+        program = ts.program(f"H[b,h] += X[b,i] * W[h,i]\nloss += tanh(H[b,h]) ** 2 * {number + k % 3}.5")
+        gradient = program.grad(wrt=["W"])
+        assert ts.program(str(gradient)).outputs == gradient.outputs
+        random = np.random.default_rng(number)
+        given = {"X": random.standard_normal((4 + number % 2, 3)), "W": random.standard_normal((5, 3))}
+        expected = gradient.run_reference(given)
+        for _ in range(3):
+            found = gradient(given)
+            for name, value in expected.items():
+                np.testing.assert_allclose(found[name], value, rtol=1e-9, atol=1e-12)
+
+
+def test_threads_that_derive_compile_and_call() -> None:
+    run_at_once(6, derive_and_call)
+
+
+def test_a_lazy_value_is_one_for_all_threads() -> None:
+    class Holder:
+        @cached_property
+        def value(self) -> list[int]:
+            """A list."""
+            started.wait()
+            return []
+
+    started = threading.Barrier(4)
+    holder, found = Holder(), []
+    run_at_once(4, lambda _: found.append(holder.value))
+    assert all(value is holder.value for value in found)
+    assert Holder.value.__doc__ == "A list."
+
+
+# -- numbers of threads
+
+POOL = """
+import os, sys
+if sys.argv[1] == "affinity":
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+else:
+    import numba
+    os.environ["NUMBA_NUM_THREADS"] = sys.argv[1]  # too late for Numba's pool
+import numpy as np, tensorswap as ts
+from tensorswap.run import execute
+execute.PARALLEL = 0
+program = ts.program("Y[i,j] += A[i,k] * B[k,j]\\nZ[i] += tanh(Y[i,j])\\nreturn Z")
+A, B = np.ones((64, 40)), np.ones((40, 33))
+for _ in range(3):
+    assert np.allclose(program(A=A, B=B), program.run_reference(A=A, B=B))
+print("right")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="a process cannot be kept to one core here")
+@pytest.mark.parametrize("setting", ["affinity", "7"])
+def test_a_pool_smaller_than_the_machine(setting: str) -> None:
+    """Numba's simplest pool waits for ever for a thread that it does not have."""
+    assert finish(start(POOL, KERNELS, setting, NUMBA_THREADING_LAYER="workqueue"), 60) == "right\n"
+
+
+@pytest.mark.parametrize("asked", ["abc", "0", "-2", "", "1.5"])
+def test_a_number_of_threads_that_is_none(monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
+    monkeypatch.setenv("NUMBA_NUM_THREADS", asked)
+    with pytest.raises(ArgumentError, match="NUMBA_NUM_THREADS"):
+        call.threads()
+
+
+BITS = """
+import hashlib, sys
+import numpy as np, tensorswap as ts
+from tensorswap.run import execute
+execute.PARALLEL = 0
+random = np.random.default_rng(0)
+arrays = {"A": random.standard_normal((61, 37)), "B": random.standard_normal((37, 29)).astype(np.float32),
+          "g": random.integers(0, 5, 61), "w": random.standard_normal((37, 37)) / 9}
+texts = [
+    "Y[i,j] += A[i,k] * B[k,j]",
+    "loss += tanh(A[i,k]) ** 2",  # private sums
+    "size(H, 0) = 5\\nH[g[i],k] += A[i,k]",  # a scatter
+    "S[k] += A[i,k] * A[i,m]\\nP *= 1 + S[k] / 1000",
+    "for t:\\n    H[t,k] = tanh(A[t,k] + (H[t-1,k] if t > 0 else 0))\\nreturn H",
+    "for t:\\n    P[t,h] += w[h,k] * (R[t-1,k] if t > 0 else 0.5)\\n    R[t,h] = tanh(P[t,h] + A[t,h])\\nloss += R[t,h]",
+]
+programs = [ts.program(text) for text in texts] + [ts.program(texts[k]).grad() for k in (1, 5)]
+results = []
+for program in programs:
+    given = {name: arrays[name] for name in program.inputs}
+    runs = [program(given) for _ in range(int(sys.argv[2]))]
+    runs = [run if isinstance(run, dict) else {"Y": run} for run in runs]
+    for run in runs[1:]:
+        assert all(np.array_equal(run[name], runs[0][name]) for name in run), f"other bits in:\\n{program}"
+    results += runs[0].values()
+np.savez(sys.argv[1], *results)
+print(hashlib.sha256(b"".join(r.tobytes() for r in results)).hexdigest())
+"""
+
+
+def check_bits(folder: Path, threads: str, processes: int, runs: int) -> list[Any]:
+    """Every process and every run gives the same bits at one number of threads; gives the arrays."""
+    out = folder / f"{threads}.npz"
+    told = [
+        finish(start(BITS, KERNELS, str(out), str(runs), NUMBA_NUM_THREADS=threads), 120)
+        for _ in range(processes)
+    ]
+    assert len(set(told)) == 1, f"{threads} threads: {told}"
+    with np.load(out) as kept:
+        return [kept[name] for name in kept.files]
+
+
+def test_the_same_bits_at_the_same_number_of_threads(tmp_path: Path) -> None:
+    found = {threads: check_bits(tmp_path, threads, 2, 10) for threads in ("1", "2", "7")}
+    for threads in ("2", "7"):
+        for one, other in zip(found["1"], found[threads], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+# -- forks and pools
+
+FORKS = """
+import os, sys, threading, time
+import numpy as np, tensorswap as ts
+stop = []
+def busy():
+    k = 0
+    while not stop:
+        k += 1
+        ts.program(f"Y[i] += tanh(A[i,k]) * {k}.5\\nZ[i] = exp(Y[i])*{k}.25")(A=np.ones((5, 7)))
+ts.program("Y[i] += A[i,k]")(A=np.ones((3, 4)))
+threading.Thread(target=busy, daemon=True).start()
+for n in range(int(sys.argv[1])):
+    time.sleep(0.13)
+    child = os.fork()
+    if child == 0:
+        found = ts.program(f"Y[i] += sin(A[i,k]) * {n}.75")(A=np.ones((5, 7)))
+        os._exit(0 if np.allclose(found, 7 * np.sin(1) * (n + 0.75)) else 1)
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        time.sleep(0.01)
+    else:
+        os.kill(child, 9)
+        print("child", n, "hangs")
+        break
+    if status:
+        print("child", n, "ends with status", status)
+        break
+else:
+    print("right")
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_forks_while_another_thread_compiles(tmp_path: Path) -> None:
+    """A child whose parent was compiling can compile: the locks are open, and the compiler is in order."""
+    assert finish(start(FORKS, tmp_path, "5"), 200) == "right\n"
+
+
+POOLS = """
+import concurrent.futures, multiprocessing, pickle, sys
+import numpy as np, tensorswap as ts
+TEXT = "Y[i,j] += A[i,k] * B[k,j]\\nZ[i] += tanh(Y[i,j])\\nreturn Z"
+A, B = np.ones((64, 40)), np.ones((40, 33))
+def run(program, factor):
+    return program(A=A * factor, B=B)
+if __name__ == "__main__":
+    from tensorswap.run import execute
+    execute.PARALLEL = 0
+    program = ts.program(TEXT)
+    program(A=A, B=B)
+    context = multiprocessing.get_context(sys.argv[1])
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
+        found = list(pool.map(run, [program] * 6, range(6), timeout=100))
+    for factor, result in enumerate(found):
+        np.testing.assert_allclose(result, program.run_reference(A=A * factor, B=B))
+    print("right")
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_programs_in_pools_of_processes(tmp_path: Path, method: str) -> None:
+    """A program that has run goes to other processes and runs there."""
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"there is no {method} here")
+    script = tmp_path / "pools.py"
+    script.write_text(POOLS)
+    code = "import runpy, sys; sys.argv[:] = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+    assert finish(start(code, KERNELS, str(script), method), 120) == "right\n"
