@@ -90,7 +90,10 @@ def test_first_calls_at_the_same_time_compile_once(monkeypatch: pytest.MonkeyPat
 
 def test_threads_that_parse_at_the_same_time() -> None:
     """Brackets and indentation are counted for each text: none is refused, or read as another, for its neighbour."""
-    texts = ["for t:\n    for s:\n        H[t,s] = (x[t] + (y[s] * (2 + t)))\n    K[t] = x[t]\nreturn H, K", "Y[i] = (X[i])"]
+    texts = [
+        "for t:\n    for s:\n        H[t,s] = (x[t] + (y[s] * (2 + t)))\n    K[t] = x[t]\nreturn H, K",
+        "Y[i] = (X[i])",
+    ]
     expected = [str(ts.program(text)) for text in texts]
 
     def parse(number: int) -> None:
@@ -179,17 +182,17 @@ import numpy as np, tensorswap as ts
 from tensorswap.run import execute
 execute.PARALLEL = 0
 random = np.random.default_rng(0)
-arrays = {"A": random.standard_normal((61, 37)), "B": random.standard_normal((37, 29)).astype(np.float32),
-          "g": random.integers(0, 5, 61), "w": random.standard_normal((37, 37)) / 9}
+arrays = {"A": random.standard_normal((29, 37)), "B": random.standard_normal((37, 29)).astype(np.float32),
+          "g": random.integers(0, 5, 29), "w": random.standard_normal((37, 37)) / 9}
 texts = [
     "Y[i,j] += A[i,k] * B[k,j]",
-    "loss += tanh(A[i,k]) ** 2",  # private sums
     "size(H, 0) = 5\\nH[g[i],k] += A[i,k]",  # a scatter
-    "S[k] += A[i,k] * A[i,m]\\nP *= 1 + S[k] / 1000",
-    "for t:\\n    H[t,k] = tanh(A[t,k] + (H[t-1,k] if t > 0 else 0))\\nreturn H",
-    "for t:\\n    P[t,h] += w[h,k] * (R[t-1,k] if t > 0 else 0.5)\\n    R[t,h] = tanh(P[t,h] + A[t,h])\\nloss += R[t,h]",
+    "loss += tanh(A[i,k]) ** 2",  # private sums
+    "for t:\\n    P[t,h] += w[h,k] * (R[t-1,k] if t > 0 else 0.5)\\n"
+    "    R[t,h] = tanh(P[t,h] + A[t,h])\\nloss += R[t,h]",
 ]
-programs = [ts.program(text) for text in texts] + [ts.program(texts[k]).grad() for k in (1, 5)]
+programs = [ts.program(text) for text in texts]
+programs[3] = programs[3].grad(wrt=["w"])
 results = []
 for program in programs:
     given = {name: arrays[name] for name in program.inputs}
@@ -206,17 +209,14 @@ print(hashlib.sha256(b"".join(r.tobytes() for r in results)).hexdigest())
 def check_bits(folder: Path, threads: str, processes: int, runs: int) -> list[Any]:
     """Every process and every run gives the same bits at one number of threads; gives the arrays."""
     out = folder / f"{threads}.npz"
-    told = [
-        finish(start(BITS, KERNELS, str(out), str(runs), NUMBA_NUM_THREADS=threads), 120)
-        for _ in range(processes)
-    ]
+    told = [finish(start(BITS, KERNELS, str(out), str(runs), NUMBA_NUM_THREADS=threads), 120) for _ in range(processes)]
     assert len(set(told)) == 1, f"{threads} threads: {told}"
     with np.load(out) as kept:
         return [kept[name] for name in kept.files]
 
 
 def test_the_same_bits_at_the_same_number_of_threads(tmp_path: Path) -> None:
-    found = {threads: check_bits(tmp_path, threads, 2, 10) for threads in ("1", "2", "7")}
+    found = {threads: check_bits(tmp_path, threads, 2, 4) for threads in ("1", "2", "7")}
     for threads in ("2", "7"):
         for one, other in zip(found["1"], found[threads], strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
@@ -264,7 +264,7 @@ os._exit(0)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_forks_while_another_thread_compiles(tmp_path: Path) -> None:
     """A child whose parent was compiling can compile: the locks are open, and the compiler is in order."""
-    assert finish(start(FORKS, tmp_path, "5"), 200) == "right\n"
+    assert finish(start(FORKS, tmp_path, "3"), 200) == "right\n"
 
 
 POOLS = """

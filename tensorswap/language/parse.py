@@ -65,7 +65,7 @@ class _Indentation(Indenter):
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
         """Each text has an object of its own that counts for it: threads parse at the same time."""
-        counted: Iterator[Token] = Indenter.process(_Indentation(), stream)
+        counted: Iterator[Token] = Indenter.process(_Indentation(), stream)  # type: ignore[no-untyped-call]  # lark's own
         return counted
 
     def handle_NL(self, token: Token) -> Iterator[Token]:  # noqa: N802  # lark's own name

@@ -25,7 +25,7 @@ class Compiled:
         self.library = None if kept is None else _linked(kept)
         self.fresh = self.library is None
         if self.library is None:
-            made, self.library = interruptibly(lambda: _compile(source), kernels=False)  # LLVM hears no signal
+            made, self.library = _compile(source)
             disk.save(source, made)
         self.address = int(self.library.get_pointer_to_function(disk.symbol(source)))
 
@@ -71,12 +71,14 @@ kernels: dict[str, Compiled] = {}  # of this process
 def compiled(source: str) -> Compiled:
     """The machine code of a kernel; kernels of equal source are one, whichever thread asks first."""
     found = kernels.get(source)
-    if found is None:
-        with global_compiler_lock:
-            found = kernels.get(source)
-            if found is None:
-                found = kernels[source] = Compiled(source)
-    return found
+    return interruptibly(lambda: _one(source), kernels=False) if found is None else found  # LLVM hears no signal
+
+
+@global_compiler_lock  # type: ignore[untyped-decorator]  # Numba is untyped
+def _one(source: str) -> Compiled:
+    if source not in kernels:  # while this thread waited
+        kernels[source] = Compiled(source)
+    return kernels[source]
 
 
 if hasattr(os, "register_at_fork"):  # a fork waits for the kernel at hand: its child could not open the lock
