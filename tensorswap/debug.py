@@ -45,11 +45,18 @@ class Debug:
 
     def __init__(self, given: dict[str, bool]) -> None:
         self.given = given
+        self.entered = False
         with _lock:
             _layers.append(self)
             _settle()
 
     def __enter__(self) -> Switches:
+        with _lock:
+            if self.entered:
+                raise ArgumentError(
+                    "this ts.debug(...) was used before", hint="call ts.debug(...) anew for each `with`"
+                )
+            self.entered = True
         return _switches
 
     def __exit__(
@@ -60,7 +67,7 @@ class Debug:
             _settle()
 
 
-def debug(**given: bool) -> Debug:
+def debug(*positional: object, **given: bool) -> Debug:
     """Sets switches for all later calls of the process, or for those within `with ts.debug(nan=True):`.
 
     `validate`: each pass of derivation and plan is checked against the interpreter, and the one that changes the
@@ -69,6 +76,8 @@ def debug(**given: bool) -> Debug:
     With either, calls go through the interpreter, statement by statement. `certify=False`: no check of new derivatives
     and plans.
     """
+    if positional:
+        raise ArgumentError("ts.debug takes its switches by name", hint="ts.debug(nan=True)")
     known = [field.name for field in fields(Switches)]
     for name, value in given.items():
         if name not in known:

@@ -29,3 +29,13 @@ def test_unknown_switches_are_refused() -> None:
         ts.debug(nans=True)
     with pytest.raises(ts.SwapError, match="True or False"):
         ts.debug(nan=1)  # type: ignore[arg-type]
+
+
+def test_a_switch_is_used_in_one_with() -> None:
+    once = ts.debug(nan=True)
+    with once:
+        assert switches().nan
+    with pytest.raises(ts.SwapError, match="anew"), once:
+        pass
+    with pytest.raises(ts.SwapError, match="by name"):
+        ts.debug(True)

@@ -1,6 +1,7 @@
 """Programs of the second generator, new ones in every run; tests/second says what they are held against.
 
-A failure prints the seed of its program. To see it again: TENSORSWAP_SEED=<seed> pytest tests/test_second_generator.py
+A failure prints the seed of its program. To see it again: TENSORSWAP_SEED=<seed> pytest tests/test_second_generator.py,
+where the programs of each test start at that seed.
 """
 
 from __future__ import annotations
@@ -23,33 +24,31 @@ from tests.second.write import Sample, write
 GIVEN = os.environ.get("TENSORSWAP_SEED")
 
 
-def fresh(kind: str, count: int) -> None:
-    """That many programs which no run has seen before, or the one that the environment names."""
-    if GIVEN is not None:
-        campaign(kind, int(GIVEN), 1)
-    else:
-        campaign(kind, secrets.randbelow(2**40), count)
+def fresh(kind: str, count: int, part: int = 0) -> None:
+    """That many programs which no run has seen before, or those that follow the seed which the environment names."""
+    start = secrets.randbelow(2**40) if GIVEN is None else int(GIVEN) + part * count
+    campaign(kind, start, count)
 
 
 @pytest.mark.parametrize("part", range(2))
 def test_values_agree_with_plain_python_loops(part: int) -> None:
-    fresh("values", 50)
+    fresh("values", 50, part)
 
 
 @pytest.mark.parametrize("part", range(10))
 def test_no_pass_changes_what_a_program_computes(part: int) -> None:
-    fresh("passes", 300)
+    fresh("passes", 300, part)
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("part", range(10))
 def test_compiled_calls_agree_with_the_interpreter(part: int) -> None:
-    fresh("compiled", 30)
+    fresh("compiled", 30, part)
 
 
 @pytest.mark.parametrize("part", range(2))
 def test_derivatives_agree_with_tangents_and_differences(part: int) -> None:
-    fresh("derived", 25)
+    fresh("derived", 25, part)
 
 
 @pytest.mark.compiled

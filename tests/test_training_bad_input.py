@@ -58,7 +58,10 @@ CALLS: dict[str, tuple[Any, ...]] = {
         lambda step: [1, 2], lambda step: np.nan, lambda step: np.inf, lambda step: -1, lambda step: HUGE,
     ),
     "checkpoint": (".", "/", "/dev/null/run", 5, b"run", "", "a\0b", "x" * 300),
-    "checkpoint_seconds": (np.nan, None, "often"),
+    "checkpoint_seconds": (np.nan, None, "often", -1),
+    "shuffle": ("x", 3, None),
+    "same_noise": (3, None),
+    "progress": ("x", None),
     "resume": (5, ".", b"run", "nowhere.safetensors", "a\0b", True),
     "validation": (
         5, "text", {}, [DATA], {"X": X}, {**DATA, "W": np.zeros(3)}, {**DATA, "X": X[:, :2]},

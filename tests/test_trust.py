@@ -222,3 +222,50 @@ def test_a_verdict_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verdicts, "_known", set())  # another process finds it beside the kernels
     ts.program(text)(X=np.ones(3))
     assert len(asked) == 1
+
+
+NO_FAULT = {  # right programs whose rounding looks like a fault
+    "a gradient that is 0": ("Z += exp(X[i])\nP[i] = exp(X[i]) / Z\nloss += 1e6 * P[i]", {"X": (4,)}),
+    "a length that is 1": ("n += X[i]**2\nu[i] = X[i] / sqrt(n)\nl += u[i]**2\nloss = 1e4 * l", {"X": (3,)}),
+    "large numbers that cancel": (
+        "A[i] = 1e9 + X[i]\ns += A[i] * A[i] / size(i)\nm += A[i] / size(i)\nloss = s - m * m",
+        {"X": (3,)},
+    ),
+    "the last digits of a large number": (
+        "S[i] += X[i,k] * B[k,m] * C[m] * D[i]\nloss += S[i] * 43758.5453e8 - floor(S[i] * 43758.5453e8)",
+        {"X": (3, 4), "B": (4, 5), "C": (5,), "D": (3,)},
+    ),
+    "overflow at a random point": ("loss += exp(X[i] * 1e4)", {"X": (3,)}),
+}
+
+
+@pytest.mark.compiled
+@pytest.mark.usefixtures("nothing_known")
+@pytest.mark.parametrize(("text", "shapes"), NO_FAULT.values(), ids=NO_FAULT)
+def test_rounding_is_no_fault(text: str, shapes: dict[str, tuple[int, ...]]) -> None:
+    numbers = np.random.default_rng(0)
+    arrays = {name: numbers.uniform(0.01, 0.02, shape) for name, shape in shapes.items()}
+    ts.program(text).grad(wrt=["X"])(arrays)
+    ts.program(text)(arrays)
+
+
+def test_a_long_block_is_too_slow_for_a_certificate() -> None:
+    loops = ts.program("n: int\nsize(t) = n\nfor t:\n    x[i] = 0.5 * x[i] + b[i]").loops
+    assert list(small_calls(loops, {"n": 3}, {}))
+    assert not list(small_calls(loops, {"n": 3000}, {}))
+
+
+DEEP = {
+    "sum": "y = " + "+".join(["X"] * 205),
+    "product": "y = " + "*".join(["X"] * 230),
+    "minus": "y = " + "-" * 200 + "X",
+    "not": "y = " + "not " * 200 + "X",
+    "almost": "y = " + "+".join(["X"] * 149),
+}
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("text", DEEP.values(), ids=DEEP)
+def test_expressions_of_any_depth_run(text: str) -> None:
+    program = ts.program(text)
+    np.testing.assert_allclose(program(X=1.01), program.run_reference(X=1.01))

@@ -18,6 +18,8 @@ from ..language.word import WORD, Reaches
 from ..rules.once import shown_by_text
 from .arguments import Bound
 
+DEEP = 150  # levels of an expression that kernels hold; each is a pair of parentheses, and Python reads 200
+
 Ranges = Mapping[str, tuple[int, int]]
 
 
@@ -31,6 +33,9 @@ def needs_interpreter(bound: Bound, ranges: Ranges | None = None) -> str | None:
             return f"{name} holds whole numbers beyond 2**63"
     if not shown_by_text(bound.loops):
         return "only a run shows whether `=` writes each element once"
+    for statement in bound.loops.statements:
+        if max(ir.depth(statement.value), 0 if statement.guard is None else ir.depth(statement.guard)) > DEEP:
+            return f"an expression of {statement.target.tensor} is nested more than {DEEP} levels deep"
     types = infer_types(bound.loops, bound.kinds)
     for statement in bound.loops.statements:
         for node in statement.nodes:

@@ -23,7 +23,7 @@ from .initial import flattened
 from .interrupt import listening
 from .loop import Loop, Stretch, inputs_missing, stretches
 from .noise import noises, refuse_steady
-from .numbers import counts, positive, real, shown, whole
+from .numbers import counts, positive, real, shown, truth, whole
 from .optimizers import optimizer as chosen_optimizer
 from .order import Rows, shuffled
 from .progress import Progress
@@ -93,16 +93,18 @@ def fit(
         whole("batch_size", batch_size, 1),
         whole("epochs", epochs, 1),
         whole("seed", seed),
-        bool(shuffle),
-        bool(same_noise),
+        truth("shuffle", shuffle),
+        truth("same_noise", same_noise),
     )
     path = None if checkpoint is None else _path("checkpoint", checkpoint)
-    seconds = max(real("checkpoint_seconds", checkpoint_seconds), 0.0)
+    seconds = real("checkpoint_seconds", checkpoint_seconds)
+    if seconds < 0:
+        raise ArgumentError(f"checkpoint_seconds is 0 or more, not {seconds:g}", hint="checkpoint_seconds=30")
     run = _Run(program, params, data, settings, counts("sizes", sizes or {}), metrics, optimizer, clip, schedule)
     run.validate_with(validation)
     run.resume(resume, path)
     run.save_to(path, seconds)
-    return run.train(progress)
+    return run.train(truth("progress", progress))
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,12 @@ def whole(name: str, value: Any, least: int | None = None) -> int:
     return int(value)
 
 
+def truth(name: str, value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise ArgumentError(f"{name} is True or False, not {shown(value)}", hint=f"{name}=True")
+    return bool(value)
+
+
 def counts(name: str, given: Any) -> dict[str, int]:
     """Whole numbers by name."""
     if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):

@@ -19,6 +19,7 @@ from .validate import run_bound
 
 Array = NDArray[Any]
 RELATIVE = 1e-7  # of the sum of absolute terms, in float64
+WRONG = 1e-3  # of the same: what lies between may be rounding of large numbers that cancel
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,21 @@ class Products:
     scale: float
 
     @property
+    def finite(self) -> bool:
+        return bool(np.isfinite([self.adjoint, self.tangent, self.scale]).all())
+
+    @property
     def agree(self) -> bool:
-        """No finite number says nothing: another point may."""
-        if not np.isfinite([self.adjoint, self.tangent, self.scale]).all():
-            return True
-        return abs(self.adjoint - self.tangent) <= RELATIVE * self.scale + 1e-12
+        return self.finite and abs(self.adjoint - self.tangent) <= RELATIVE * self.scale + 1e-12
+
+    def differ(self, nearby: Products) -> bool:
+        """Whether they are certainly not the same: they differ by more than rounding makes of them. A derivative that
+        is 0 because large terms cancel moves by as much as it differs when the point moves a little."""
+        if not (self.finite and nearby.finite) or self.agree:
+            return False
+        apart = abs(self.adjoint - self.tangent)
+        noise = max(abs(self.adjoint - nearby.adjoint), abs(self.tangent - nearby.tangent))
+        return apart > WRONG * self.scale and apart > 1000 * noise
 
 
 def dot_test(
@@ -65,6 +76,20 @@ def dot_test(
     backward, forward = (partner, derived) if isinstance(derivation, Tangent) else (derived, partner)
     grad, dot = next_suffix(origin, "grad"), next_suffix(origin, "dot")
     wrt = tuple(name for name in wrt if name not in missing)
+    with np.errstate(all="ignore"):  # a point where something overflows says nothing
+        return _products(derivation, arguments, wrt, of, (backward, grad), (forward, dot), generator)
+
+
+def _products(
+    derivation: Derivation,
+    arguments: Mapping[str, Any],
+    wrt: tuple[str, ...],
+    of: tuple[str, ...],
+    adjoint: tuple[ir.Loops, str],
+    tangent: tuple[ir.Loops, str],
+    generator: np.random.Generator,
+) -> Products:
+    (backward, grad), (forward, dot) = adjoint, tangent
     directions = {f"{x}.{dot}": generator.standard_normal(np.shape(arguments[x])) for x in wrt}
     along = _run(forward, {**arguments, **directions})
     seeds = {f"{y}.{grad}": generator.standard_normal(along[f"{y}.{dot}"].shape) for y in of}
@@ -90,8 +115,20 @@ def _symmetry(
     dot = next_suffix(derivation.gradient(origin), "dot")
     one, two = ({x: generator.standard_normal(np.shape(arguments[x])) for x in names} for _ in range(2))
     first, second = (_run(derived, {**arguments, **{f"{x}.{dot}": v[x] for x in names}}) for v in (one, two))
-    left = [two[x] * first[f"{x}.{grad}.{dot}"] for x in names]
-    right = [one[x] * second[f"{x}.{grad}.{dot}"] for x in names]
+    with np.errstate(all="ignore"):
+        return _same(names, one, two, first, second, f"{grad}.{dot}")
+
+
+def _same(
+    names: tuple[str, ...],
+    one: Mapping[str, Array],
+    two: Mapping[str, Array],
+    first: Mapping[str, Array],
+    second: Mapping[str, Array],
+    suffix: str,
+) -> Products:
+    left = [two[x] * first[f"{x}.{suffix}"] for x in names]
+    right = [one[x] * second[f"{x}.{suffix}"] for x in names]
     return Products(_sum(left), _sum(right), _sum(map(np.abs, [*left, *right])))
 
 

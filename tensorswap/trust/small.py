@@ -11,9 +11,12 @@ import numpy as np
 from ..errors import SwapError
 from ..language import ir
 from ..language.sizes import Sizes
+from ..run.arguments import bind
 from .inputs import Draw, Inputs, random_inputs
 
 POINTS = 20_000  # of all statements together: a check may not take longer than what it checks
+STEP = 100  # points that take as long as starting a statement once more, in a step of a block
+NEAR = 1e-12  # relative
 DOUBLE = np.dtype(np.float64)
 DRAWS = (  # different sizes tell indices apart; where a program wants them equal, they are
     Draw((2, 3), 1),
@@ -38,6 +41,25 @@ def small_calls(loops: ir.Loops, statics: Mapping[str, int], types: Mapping[str,
 
 
 def points(loops: ir.Loops, sizes: Sizes) -> int:
-    """How many times the statements of a program run, all together."""
-    around = [({*s.indices, *(b.index for b in blocks)}) for s, blocks in loops.located]
-    return sum(math.prod(sizes.index[i] for i in names) for names in around)
+    """How long the interpreter takes for a program, in points of statements."""
+    total = 0
+    for statement, blocks in loops.located:
+        outer = {block.index for block in blocks}
+        steps = math.prod(sizes.index[i] for i in outer)
+        total += steps * (STEP * bool(outer) + math.prod(sizes.index[i] for i in statement.indices if i not in outer))
+    return total
+
+
+def nearby(made: Inputs) -> Inputs:
+    """The same call with numbers that differ by far more than rounding, and by far less than a fault."""
+    generator = np.random.default_rng(7)
+
+    def moved(value: Any) -> Any:
+        array = np.asarray(value)
+        if array.dtype.kind != "f":
+            return value
+        other = array * (1 + NEAR * generator.standard_normal(array.shape))
+        return other if array.ndim else float(other)
+
+    arguments = {name: moved(value) for name, value in made.arguments.items()}
+    return Inputs(arguments, bind(made.bound.loops, arguments))
