@@ -142,8 +142,9 @@ class Program:
             return bound
         return derived_in_steps(self._origin.loops, self._derivation, bound)
 
-    def certify(self, bound: Bound, planned: bool = True) -> None:
-        """Raises if this derivative, or the plan of a call, is wrong: each is looked at once, at tiny sizes."""
+    def certify(self, bound: Bound, plan: ir.Loops | None) -> None:
+        """Raises if this derivative, or the plan of a call, is wrong: each is looked at once, at tiny sizes. A plan of
+        the same statements as one before, for other sizes, is not looked at again."""
         if not switches().certify:
             return
         statics = tuple(sorted(bound.sizes.statics.items()))
@@ -153,17 +154,14 @@ class Program:
         derivation = self._derivation
         if self._origin is not None and origin is not None and derivation is not None:
             loops = origin
-            self._origin.certify(bound, planned=False)
+            self._origin.certify(bound, None)
             certified(
                 ("derivative", str(self._origin), derivation, str(self), statics, kinds),
                 lambda: certify_derivative(loops, derivation, self._loops, dict(statics), types),
             )
-        if planned:
-            sizes = tuple(sorted(bound.sizes.index.items()))
-            text = render.program(bound.loops)
-            certified(
-                ("plan", text, derivation, statics, kinds, sizes), lambda: certify_plan(bound, origin, derivation)
-            )
+        if plan is not None:
+            texts = [render.statement(statement) for loops in (bound.loops, plan) for statement in loops.statements]
+            certified(("plan", texts, derivation, statics, kinds), lambda: certify_plan(bound, origin, derivation))
 
     def _check_origin(self, arguments: Mapping[str, Any]) -> bool:
         """Refuses a derivative where its program would be; True if other values might be refused."""

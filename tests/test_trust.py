@@ -221,6 +221,7 @@ def test_a_verdict_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(asked) == 1
     monkeypatch.setattr(verdicts, "_known", set())  # another process finds it beside the kernels
     ts.program(text)(X=np.ones(3))
+    ts.program(text)(X=np.ones(30))  # the same plan for another size
     assert len(asked) == 1
 
 

@@ -60,7 +60,7 @@ class Caller:
         loops: ir.Loops,
         check: Callable[[Mapping[str, Any]], bool],
         in_steps: Callable[[Bound], Bound],
-        certify: Callable[[Bound, bool], None],
+        certify: Callable[[Bound, ir.Loops | None], None],
     ) -> None:
         self.loops = loops
         self.certify = certify  # derivative and plan, when they are new
@@ -89,7 +89,7 @@ class Caller:
         bound = bind(self.loops, arguments)
         if known is None or known.executable is None or needs_interpreter(bound):
             known = self.prepare(bound)
-            self.certify(bound, known.executable is not None)
+            self.certify(bound, None if known.executable is None else known.executable.loops)
         if known.executable is None:
             return reference.run(bound.loops, bound.arrays, bound.sizes, bound.kinds, bound.dtype)
         exact = reference.check(bound.loops, bound.arrays, bound.sizes, bound.kinds) or exact

@@ -175,10 +175,11 @@ class Loop:
         program = program._for_call(arguments)
         bound: Bound = bind(program.loops, arguments)
         self._refuse_interpreted(bound)
-        program.certify(bound)
+        made = Executable(program._in_steps(bound), threads())
+        program.certify(bound, made.loops)
         if program is self.update.program:
-            self.update.gradient.certify(bound, planned=False)
-        return Executable(program._in_steps(bound), threads())
+            self.update.gradient.certify(bound, None)
+        return made
 
     def run(self, stretch: Stretch, rates: Array, first: int) -> dict[str, Array]:
         """Makes the steps; gives the loss and the metrics of each."""
