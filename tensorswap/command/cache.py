@@ -23,6 +23,6 @@ def run(chosen: argparse.Namespace) -> None:
     size = sum(path.stat().st_size for path in files)
     print(f"{place}: {len(files)} kernels, {size / 1e6:.1f} MB")
     if chosen.clear:
-        for path in files:
+        for path in (*files, *place.glob("*.verdict")):
             path.unlink(missing_ok=True)
         print("cleared")

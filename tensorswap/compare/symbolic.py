@@ -115,6 +115,9 @@ def _built(what: tuple[Any, ...], parts: tuple[Expr, ...]) -> Expr:
     if kind in (ir.Number, ir.Access):
         node: Expr = kind(what[1])
         return node
+    if kind is ir.Conditional:
+        then, condition, otherwise = parts  # in the order of the text
+        return ir.Conditional(condition, then, otherwise)
     made: Expr = kind(*what[1:], *parts)
     return made
 
