@@ -699,7 +699,7 @@ def test_detach_stops_the_gradient() -> None:
         (lambda: np.sum(ts.tensor([1.0]), axis=1), ShapeError, "no axis 1"),
         (lambda: np.sum(ts.tensor([1.0]), axis=(0, 0)), ArgumentError, "twice"),
         (lambda: np.sum(ts.tensor([1.0]), axis=0.5), ArgumentError, "whole number"),
-        (lambda: np.max(ts.tensor(np.ones((0,)))), ShapeError, "cannot be reduced"),
+        (lambda: np.max(ts.tensor(np.ones((0,)))), ShapeError, "no element is the largest"),
         (lambda: ts.tensor([1.0, 2.0]).reshape(3), ShapeError, "reshape"),
         (lambda: np.concatenate([ts.tensor([1.0]), np.ones((1, 1))]), ShapeError, "do not join"),
         (lambda: ts.apply(3, X=1.0), ArgumentError, "apply takes a program"),
