@@ -27,7 +27,7 @@ def laid_out(array: np.ndarray, layout: str) -> np.ndarray:
         view[...] = array
         return view
     if layout == "read-only":
-        copy = array.copy()
+        copy = np.array(array)  # a number of numpy has no flags to set
         copy.flags.writeable = False
         return copy
     if layout == "unaligned" and array.dtype.itemsize > 1:
