@@ -97,9 +97,10 @@ class Program:
         """Runs the program, compiled on first use. One output: that array; several: a dict by name."""
         arguments = merged(mapping, arrays)
         program = self._for_call(arguments) if self._optional else self
-        if switches().validate:
+        seen = switches()
+        if seen.validate:
             program._validate(arguments)
-        results = program._watched(arguments) if switches().looking else program._caller(arguments)
+        results = program._watched(arguments) if seen.nan or seen.bounds else program._caller(arguments)
         return results if self._single is None else results[self._single]
 
     def _validate(self, arguments: Mapping[str, Any]) -> None:

@@ -229,6 +229,11 @@ class Executable:
         ]
 
     @cached_property
+    def limited(self) -> bool:
+        """Whether a run must ask for room. The setting is looked up once: microseconds count."""
+        return self.total >= SMALL or SETTING in os.environ
+
+    @cached_property
     def context(self) -> Context:
         return Context(self)
 
@@ -253,7 +258,7 @@ class Executable:
     def complete(self, arrays: list[Array], frame: Frame) -> dict[str, Array] | None:
         """Runs the kernels on inputs, to which memory for everything else is added. None if the frame refuses them."""
         context = self.context
-        if self.total >= SMALL or SETTING in os.environ:  # microseconds count
+        if self.limited:
             check_room(self.needed)
         for old, shape, dtype, start in context.results:
             if old is not None:  # an update: the caller's array stays as it is

@@ -14,6 +14,7 @@ import numpy as np
 
 from . import interrupt
 from .compile import compiled
+from .interrupt import LONG
 from .objects import object_layout
 
 Array = np.ndarray[Any, Any]
@@ -122,7 +123,7 @@ class Frame:
         if _alone and not self.serial:
             self.serial = True
             self.keep[0][:, 2] = 1  # one part after the other
-        if self.nanoseconds * (steps or 1) < interrupt.LONG:
+        if self.nanoseconds * (steps or 1) < LONG:
             with interrupt.LOCK:
                 return self._run(arrays, steps)
         return interrupt.interruptibly(lambda: self._run(arrays, steps))
