@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import tensorswap as ts
-from tensorswap.emit import registers
+from tensorswap.kernel import registers
 from tensorswap.run import call
 
 FOLDER = Path(__file__).parent / "golden"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensorswap as ts
-from tensorswap.emit import panels
+from tensorswap.lower import panels
 from tests.test_planner import Arrays, check
 
 pytestmark = pytest.mark.compiled

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tensorswap as ts
-from tensorswap.emit import panels
+from tensorswap.lower import panels
 from tensorswap.plan import nest
 from tensorswap.program import Program
 from tensorswap.run import call, execute

@@ -2,26 +2,57 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from dataclasses import dataclass, replace
+
 from ..language import ir
 from ..language.sizes import Sizes
 from ..rules.order import complete_when_read
 
 
+@dataclass(frozen=True)
+class Planned(ir.Statement):
+    """A statement, and what its kernel must know of the others: whether it may store where it would add, and, of an
+    argmax=, where its positions start: behind those of the statements before it."""
+
+    first: bool = False
+    offset: int = 0
+
+
+def settle(loops: ir.Loops, sizes: Sizes) -> ir.Loops:
+    """The program with nothing but planned statements."""
+    firsts = first_writes(loops, sizes)
+    number = itertools.count()
+    used: dict[str, int] = {}
+
+    def planned(statement: ir.Statement) -> Planned:
+        name, offset = statement.target.tensor, 0
+        if statement.operator.startswith("arg"):
+            offset = used.get(name, 0)
+            used[name] = offset + math.prod(sizes.index[i] for i in ir.candidates(statement))
+        parts = statement.target, statement.operator, statement.value, statement.guard
+        return Planned(*parts, first=next(number) in firsts, offset=offset, span=statement.span)
+
+    return replace(loops, body=ir.map_items(loops.body, planned))
+
+
 def first_writes(loops: ir.Loops, sizes: Sizes) -> set[int]:
-    """The ids of statements that may store where they would add."""
+    """The numbers of statements that may store where they would add."""
     found: set[int] = set()
+    located = list(enumerate(loops.located))
     for name in loops.written:
         if name in loops.updated:
             continue
-        writers = [(s, blocks) for s, blocks in loops.located if s.target.tensor == name]
-        statement, blocks = writers[0]
+        writers = [(k, s, blocks) for k, (s, blocks) in located if s.target.tensor == name]
+        number, statement, blocks = writers[0]
         if not _covers(statement, blocks, sizes):
             continue
         if blocks and not _complete(loops, name, blocks[0]):
             continue
-        together = [s for s, around in writers if blocks and around and around[0] is blocks[0]]
+        together = [s for _, s, around in writers if blocks and around and around[0] is blocks[0]]
         if all(s.target == statement.target for s in together):
-            found.add(id(statement))
+            found.add(number)
     return found
 
 

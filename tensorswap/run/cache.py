@@ -47,7 +47,7 @@ def stamp() -> str:
     settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
     versions = (numba.__version__, llvmlite.__version__, np.__version__, platform.python_version())
     package = Path(__file__).parent.parent
-    ours = sorted((package / "emit").glob("*.py")) + [package / "run" / "launch.py"]
+    ours = [*sorted((package / "kernel").rglob("*.py")), package / "run" / "launch.py", package / "run" / "runner.py"]
     helpers = [hashlib.sha256(path.read_bytes()).hexdigest() for path in ours]  # kernels call what these define
     return repr((versions, helpers, get_host_cpu_name(), get_host_cpu_features().flatten(), settings))
 

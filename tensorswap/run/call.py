@@ -20,6 +20,7 @@ from .again import Again, can_be_made
 from .arguments import Bound, bind, defaults
 from .execute import Executable
 from .safe import needs_interpreter, ranges_of
+from .source import source
 
 Array = NDArray[Any]
 Signature = tuple[Any, ...]
@@ -121,7 +122,7 @@ class Caller:
         if known.executable is None:
             return PlanTable((), reason=known.reason)
         made = known.executable
-        rows = [row(k.nest, made.sizes, bound.dtype.itemsize) for k in made.kernels if not k.packed]
+        rows = [row(k.nest, made.sizes, bound.dtype.itemsize) for k in made.kernels if not k.moved]
         places, workspace = made.buffers
         return PlanTable(
             tuple(rows),
@@ -136,7 +137,7 @@ class Caller:
         known = self.prepare(bind(self.loops, arguments))
         if known.executable is None:
             return f"# interpreted: {known.reason}\n"
-        return "\n\n".join(kernel.source for kernel in known.executable.kernels)
+        return source(known.executable)
 
     def prepare(self, bound: Bound) -> Prepared:
         reason = needs_interpreter(bound)

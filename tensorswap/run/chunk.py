@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..emit.expression import CAST
-from ..emit.kernel import pointer_name
-from ..emit.winner import BEST
+from ..lower.kernel import filling_kernel
+from ..lower.layout import BestOf, Tensor
 from ..room import check_room
 from .execute import Context, Executable
 from .memory import ALIGN
@@ -20,14 +19,6 @@ if TYPE_CHECKING:
     from .frame import Frame
 
 Array = NDArray[Any]
-
-FILL = """def kernel(start, size, step, context):
-    # first values
-    a0 = {pointer}(context[2])
-    for k in range(context[3]):
-        a0[k] = to_{kind}({value})
-"""
-
 
 class Chunk:
     """The kernels of several executables as one table. Tensors of equal names are the same array.
@@ -38,19 +29,17 @@ class Chunk:
 
     def __init__(self, parts: Sequence[Executable], advance: Mapping[str, int]) -> None:
         contexts = [part.context for part in parts]
-        self.names: list[str] = []
-        self.own: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}  # tensors of which the caller knows nothing
+        self.names: list[Hashable] = []
+        self.own: dict[Hashable, tuple[tuple[int, ...], np.dtype[Any]]] = {}  # tensors of which the caller knows nothing
         check_room(needed for part in parts for needed in part.needed)
         self.memories = [np.empty(context.size + ALIGN, np.uint8) for context in contexts]
         for number, (part, context) in enumerate(zip(parts, contexts, strict=True)):
             for name in context.slots:
-                shared = name if not name.startswith(BEST) else f"{name} {number}"
+                shared = _shared(name, number)
                 if shared not in self.names:
                     self.names.append(shared)
-                if name.startswith(BEST):
-                    plain = name.removeprefix(BEST)
-                    dtype = part.expressions.best(part.loops, plain)
-                    self.own[shared] = (part.sizes.shapes[plain], dtype)
+                if isinstance(name, BestOf):
+                    self.own[shared] = (part.sizes.shapes[name.tensor], part.best(part.loops, name.tensor))
                 elif name in part.loops.outputs and any(name in p.loops.inputs for p in parts if p is not part):
                     self.own[name] = (part.sizes.shapes[name], part.stored(name))
         self.wanted = [name for name in self.names if name not in self.own]
@@ -91,8 +80,8 @@ class Chunk:
             np.array(links, np.int64).reshape(-1, 4),
         )
 
-    def _slot(self, name: str, number: int) -> int:
-        return self.names.index(f"{name} {number}" if name.startswith(BEST) else name)
+    def _slot(self, name: Tensor, number: int) -> int:
+        return self.names.index(_shared(name, number))
 
     @staticmethod
     def _fill(
@@ -107,10 +96,7 @@ class Chunk:
         """A kernel that gives a tensor its first value in every step."""
         from .compile import compiled  # Numba is imported when something is first compiled
 
-        stored = np.dtype(np.uint8) if dtype == np.bool_ else dtype
-        text = {math.inf: "inf", -math.inf: "-inf"}.get(value, repr(value))
-        source = FILL.format(pointer=pointer_name(stored), kind=CAST[stored], value=text)
-        rows.append((compiled(source).address, 1, 1, len(words)))
+        rows.append((compiled(filling_kernel(dtype, value)).address, 1, 1, len(words)))
         links.append((len(words) + 2, *where))
         words += [1, 0, 0, count]
 
@@ -122,3 +108,8 @@ class Chunk:
             self._frame = Frame(self.table, self.words, self.links, len(self.names) + len(self.memories), self.work)
         listed = [self.arrays[name] if name in self.arrays else arrays[name] for name in self.names]
         self._frame([*listed, *self.memories], steps)
+
+
+def _shared(name: Tensor, number: int) -> Hashable:
+    """What several programs call alike is one array, except what each has to itself."""
+    return (name, number) if isinstance(name, BestOf) else name

@@ -1,8 +1,9 @@
-"""Source -> machine code: one C function for each kernel, with one signature, from the cache where it holds it."""
+"""Kernel IR -> machine code: one C function for each kernel, with one signature, from the cache where it holds it."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -10,22 +11,26 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 
-from ..emit.lower import Lowerer
+from ..kernel import llvm, python
+from ..kernel.ir import Body, Kernel, Memory
 from . import cache as disk
 from .interrupt import interruptibly
 from .launch import launch, start_threads
 
 
+Function = tuple[list[Memory], Body]  # of pointers to words
+
+
 class Compiled:
     """Machine code in memory, which lives as long as this object."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, function: Callable[[], Function]) -> None:
         start_threads()
         kept = disk.load(source)
         self.library = None if kept is None else _linked(kept)
         self.fresh = self.library is None
         if self.library is None:
-            made, self.library = _compile(source)
+            made, self.library = _compile(source, *function())
             disk.save(source, made)
         self.address = int(self.library.get_pointer_to_function(disk.symbol(source)))
 
@@ -53,31 +58,38 @@ def _start_compiler() -> None:
     context.refresh()
 
 
-def _compile(source: str) -> tuple[disk.ObjectCode, Any]:
+def _compile(source: str, parameters: list[Memory], body: Body) -> tuple[disk.ObjectCode, Any]:
     _start_compiler()
     symbol = disk.symbol(source)
     library = _codegen().create_library(symbol)
     library.enable_object_caching()
-    Lowerer(symbol, library, {"launch": launch}).lower(source)  # the source is ours: no user's text is in it
+    module = library.create_ir_module(symbol)
+    llvm.write(module, symbol, parameters, body, launch)
+    library.add_ir_module(module)
     library.finalize()
     assert library.get_pointer_to_function(symbol), "the address is asked for first: only then is there object code"
     _, _, (code, bitcode) = library.serialize_using_object_code()
     return disk.ObjectCode(symbol, code, bitcode), library
 
 
-kernels: dict[str, Compiled] = {}  # of this process
+kernels: dict[str, Compiled] = {}  # of this process, by the text of each
 
 
-def compiled(source: str) -> Compiled:
-    """The machine code of a kernel; kernels of equal source are one, whichever thread asks first."""
+def compiled(kernel: Kernel) -> Compiled:
+    """The machine code of a kernel."""
+    return function(python.kernel(kernel), lambda: llvm.entry(kernel))
+
+
+def function(source: str, made: Callable[[], Function]) -> Compiled:
+    """The machine code of a function that a text tells apart from all others, whichever thread asks first."""
     found = kernels.get(source)
-    return interruptibly(lambda: _one(source), kernels=False) if found is None else found  # LLVM hears no signal
+    return interruptibly(lambda: _one(source, made), kernels=False) if found is None else found  # LLVM hears no signal
 
 
 @global_compiler_lock  # type: ignore[untyped-decorator]  # Numba is untyped
-def _one(source: str) -> Compiled:
+def _one(source: str, made: Callable[[], Function]) -> Compiled:
     if source not in kernels:  # while this thread waited
-        kernels[source] = Compiled(source)
+        kernels[source] = Compiled(source, made)
     return kernels[source]
 
 

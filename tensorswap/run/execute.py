@@ -6,23 +6,22 @@ import math
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..emit.expression import Expressions
-from ..emit.kernel import Kernel, KernelWriter
-from ..emit.layout import COPIES, Layout, constant_indices
-from ..emit.winner import BEST
 from ..interpret.grid import identity
-from ..interpret.reference import argument_offsets
+from ..kernel.ir import Role
 from ..language import ir
 from ..language.types import Types, infer_types
 from ..lazy import cached_property
+from ..lower.expression import Expressions
+from ..lower.kernel import KernelWriter, Lowered, joining_kernel
+from ..lower.layout import BestOf, CopiesOf, Layout, Tensor, constant_indices
 from ..plan.blas import matrix_products
-from ..plan.first import first_writes
+from ..plan.first import Planned, settle
 from ..plan.nest import Nest, Nester, lifetimes
 from ..plan.prepare import prepare
 from ..plan.table import shown
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 PARALLEL = 10_000  # nanoseconds of work below which the other threads would come too late
 PIECE = 2**31  # products of two numbers in one call of a library
-PARTS = "copies of "  # names the copies that the threads of a kernel have of a tensor
 
 Array = NDArray[Any]
 NOTHING = np.empty(0, np.uint8)
@@ -49,29 +47,37 @@ class Executable:
         self.threads = threads
         same = len({array.dtype for array in bound.arrays.values()}) == 1 and bound.dtype.kind == "f"
         self.products = matrix_products(bound.loops, bound.sizes) if same else None
-        self.loops, self.sizes = prepare(bound.loops, bound.sizes)
+        prepared, self.sizes = prepare(bound.loops, bound.sizes)
+        self.loops = settle(prepared, self.sizes)
         written = infer_types(bound.loops, bound.kinds)  # of the program as it was written: a plan changes no type
         self.types: Types = infer_types(self.loops, bound.kinds, written.tensors)
         self.default = bound.dtype
         self.constant = constant_indices(self.loops)
-        layout = Layout(self.sizes, self.constant)
-        self.expressions = Expressions(layout, self.types, bound.dtype)
-        self.stores = first_writes(self.loops, self.sizes)
-        self.arguments = [s.target.tensor for s in self.loops.statements if s.operator.startswith("arg")]
-        kept = {*self.loops.outputs, *self.loops.inputs, *self.arguments}
+        self.kernels: list[Lowered] = []
+        layout = self.layout()
+        self.stored, self.best = layout.stored, Expressions(layout).best
+        self.winners = [BestOf(s.target.tensor) for s in self.loops.statements if s.operator.startswith("arg")]
+        kept = {*self.loops.outputs, *self.loops.inputs, *(best.tensor for best in self.winners)}
         nester = Nester(self.sizes, kept, lambda name: self.stored(name).itemsize, layout.weight)
-        self.offsets = argument_offsets(self.loops, self.sizes)
         nests = nester.kernels(self.loops.body)
         self.filled = self.first_values(nests)
-        self.kernels: list[Kernel] = []
         self.producer: dict[int, int] = {}  # the kernel that made the copies which another one adds up
         for nest in nests:
-            self.kernels += self.kernels_of(nest)
+            continued = frozenset(name for name in nest.private if not self.begins(nest, name))
+            self.kernels += KernelWriter(self.loops, nest, self.layout(), continued).kernels()
             position = len(self.kernels) - 1
             for name in nest.private:
                 self.producer[len(self.kernels)] = position
-                self.kernels += self.joining(name)
+                self.kernels.append(joining_kernel(name, self.first_writer(name).operator, self.layout()))
         self.inputs = [(name, self.stored(name)) for name in self.loops.inputs]
+
+    def layout(self) -> Layout:
+        return Layout(self.sizes, self.constant, self.types, self.default, len(self.kernels))
+
+    def first_writer(self, name: str) -> Planned:
+        found = next(s for s in self.loops.statements if s.target.tensor == name)
+        assert isinstance(found, Planned)
+        return found
 
     def multiply(self, arrays: dict[str, Array]) -> dict[str, Array]:
         """The outputs of a program that is nothing but large matrix products."""
@@ -81,33 +87,9 @@ class Executable:
             arrays[product.target] = result if product.sign > 0 else np.negative(result, out=result)
         return {name: arrays[name] for name in self.loops.outputs}
 
-    def stored(self, name: str) -> np.dtype[Any]:
-        return self.expressions.stored(name)
-
-    def kernels_of(self, nest: Nest) -> list[Kernel]:
-        continued = frozenset(name for name in nest.private if not self.begins(nest, name))
-        return KernelWriter(
-            self.loops, nest, self.types, self.sizes, self.default, self.constant, self.offsets, self.stores, continued
-        ).kernels()
-
-    def joining(self, name: str) -> list[Kernel]:
-        """The kernel that adds the copies of a tensor to it, in the order of the threads."""
-        writers = [s for s in self.loops.statements if s.target.tensor == name]
-        indices = tuple(ir.Index(f"axis {k} of {name}") for k in range(len(self.sizes.shapes[name])))
-        for k, index in enumerate(indices):
-            self.sizes.index[index.name] = self.sizes.shapes[name][k]
-        self.constant |= {index.name for index in indices[1:]}
-        self.sizes.index[COPIES] = max(self.threads - 1, 1)
-        self.sizes.shapes[PARTS + name] = (self.sizes.index[COPIES], *self.sizes.shapes[name])
-        self.types.tensors[PARTS + name] = self.types.tensors[name]
-        value = ir.Access(PARTS + name, (ir.Index(COPIES), *indices))
-        statement = ir.Statement(ir.Access(name, indices), ir.reduction(writers[0].operator), value)
-        outermost = indices[0].name if indices else None
-        return self.kernels_of(Nest(outermost, (statement,), f"adds up the copies of {name}"))
-
     def begins(self, nest: Nest, name: str) -> bool:
         """Whether nothing before the nest writes the tensor."""
-        first = next(s for s in self.loops.statements if s.target.tensor == name)
+        first = self.first_writer(name)
         return name not in self.loops.updated and any(s is first for s in nest.statements)
 
     def first_values(self, nests: list[Nest]) -> dict[str, float | int]:
@@ -115,8 +97,8 @@ class Executable:
         begun = {name for nest in nests for name in nest.private if self.begins(nest, name)}
         result: dict[str, float | int] = {}
         for name in self.loops.written:
-            first = next(s for s in self.loops.statements if s.target.tensor == name)
-            if id(first) not in self.stores and name not in begun and name not in self.loops.updated:
+            first = self.first_writer(name)
+            if not first.first and name not in begun and name not in self.loops.updated:
                 result[name] = identity(first.operator, self.stored(name))
         return result
 
@@ -134,15 +116,15 @@ class Executable:
                 print(f"compiling kernel {position + 1} of {len(self.kernels)}", file=sys.stderr, flush=True)
             parts = self.parts(kernel)
             if position not in self.producer or self.copies(position):
-                rows.append((compiled(kernel.source).address, parts, min(parts, pool_size()), start))
-            start += len(kernel.words) + 2
+                rows.append((compiled(kernel.kernel).address, parts, min(parts, pool_size()), start))
+            start += len(kernel.kernel.words) + 2
         return np.array(rows, np.int64).reshape(-1, 4)
 
-    def parts(self, kernel: Kernel) -> int:
+    def parts(self, kernel: Lowered) -> int:
         """How many threads run a kernel."""
         nest = kernel.nest
-        if kernel.packed:
-            return self.threads if kernel.packed >= PARALLEL else 1  # about a nanosecond each
+        if kernel.moved:
+            return self.threads if kernel.moved >= PARALLEL else 1  # about a nanosecond each
         if nest.index is None or self.sizes.index[nest.index] < 2:
             return 1
         work = sum(self.nanoseconds(s) for s in nest.statements)
@@ -168,36 +150,31 @@ class Executable:
         return total
 
     @cached_property
-    def buffers(self) -> tuple[dict[str, int], int]:
+    def buffers(self) -> tuple[dict[Hashable, int], int]:
         """Where each tensor that is no input or output lies in the memory of a run, and how large that is."""
         return place(self.intermediate)
 
     @cached_property
     def intermediate(self) -> list[Buffer]:
         """Memory for what is neither input nor output."""
-        spans: dict[str, tuple[int, int]] = {}
-        buffers = []
+        spans: dict[Tensor, tuple[int, int]] = {}
+        sizes: dict[Tensor, int] = {}
+        buffers: list[Buffer] = []
         inputs, outputs = set(self.loops.inputs), set(self.loops.outputs)
         for position, kernel in enumerate(self.kernels):
             parts = self.parts(kernel)
-            buffers.append(Buffer(f"scratch {position}", self.scratch(kernel)[1] * parts, position, position))
-            for word in kernel.words:
-                if word.kind == "private":
-                    size = (
-                        (parts - 1)
-                        * math.prod(self.sizes.shapes[str(word.item)])
-                        * self.stored(str(word.item)).itemsize
-                    )
-                    last = position + len(kernel.nest.private)
-                    buffers.append(Buffer(f"{PARTS}{word.item} {position}", size, position, last))
-                elif word.kind in ("address", "own") and not str(word.item).startswith((PARTS, BEST)):
-                    name = str(word.item)
+            buffers.append(Buffer(("scratch", position), self.scratch(kernel)[1] * parts, position, position))
+            for word in kernel.kernel.words:
+                name = word.item
+                if word.role is Role.COPY:
+                    size = (parts - 1) * math.prod(self.sizes.shapes[name]) * self.stored(name).itemsize
+                    buffers.append(Buffer((CopiesOf(name), position), size, position, position + len(kernel.nest.private)))
+                elif word.role in (Role.TENSOR, Role.OWN) and not isinstance(name, BestOf | CopiesOf):
                     if name not in inputs and name not in outputs:
                         first = 0 if name in self.filled else spans.get(name, (position, 0))[0]
                         spans[name] = (first, position)
-        for name, (first, last) in spans.items():
-            size = math.prod(self.sizes.shapes[name]) * self.stored(name).itemsize
-            buffers.append(Buffer(name, size, first, last))
+                        sizes[name] = kernel.bytes_of(name)
+        buffers += [Buffer(name, sizes[name], first, last) for name, (first, last) in spans.items()]
         return buffers
 
     @cached_property
@@ -208,12 +185,12 @@ class Executable:
     @cached_property
     def needed(self) -> list[Needed]:
         """The memory that a run takes."""
-        results = [of_tensor(name, made[1], made[2].itemsize) for name, made in self.context.named_results()]
+        results = [of_tensor(_told(name), made[1], made[2].itemsize) for name, made in self.context.named_results()]
         largest = sorted(self.intermediate, key=lambda b: -b.size)[:1]
-        inside = f"what is kept in between (most of it {shown(largest[0].name)})" if largest else "what is kept"
+        inside = f"what is kept in between (most of it {_told(largest[0].name)})" if largest else "what is kept"
         return [*results, Needed(inside, self.context.size)]
 
-    def scratch(self, kernel: Kernel) -> tuple[dict[str, int], int]:
+    def scratch(self, kernel: Lowered) -> tuple[dict[Hashable, int], int]:
         """Where each tensor that a part has to itself lies in the memory of the part, and how large that is."""
         spans = lifetimes(kernel.nest.items)
         whole = (0, len(kernel.nest.statements))
@@ -275,6 +252,18 @@ class Executable:
         return {name: arrays[k] for name, k in context.outputs} if done else None
 
 
+def _told(name: Hashable) -> str:
+    """What memory is for, in words."""
+    match name:
+        case str():
+            return shown(name)
+        case BestOf(tensor=tensor):
+            return f"the best values for {tensor}"
+        case (CopiesOf(tensor=tensor), _):
+            return f"{tensor} of each thread"
+    return "what threads have to themselves"
+
+
 def _product(left: Array, right: Array) -> Array:
     """A matrix product; a long one in pieces, between which it can be stopped."""
     (rows, depth), columns = left.shape, right.shape[1]
@@ -294,18 +283,15 @@ class Context:
     def __init__(self, made: Executable) -> None:
         names = [name for name, _ in made.inputs]
         self.results: list[tuple[int | None, tuple[int, ...], np.dtype[Any], float | int | None]] = []
-        slots = {name: k for k, name in enumerate(names)}
-        beside = [(BEST + name, made.expressions.best(made.loops, name)) for name in dict.fromkeys(made.arguments)]
+        slots: dict[Tensor, int] = {name: k for k, name in enumerate(names)}
         for name in made.loops.written:
             if name in made.loops.outputs or name in made.loops.updated:
                 old = names.index(name) if name in names else None
-                start = made.filled.get(name)
-                self.results.append((old, made.sizes.shapes[name], made.stored(name), start))
-                slots[name] = len(names) + len(self.results) - 1
-        for name, dtype in beside:
-            shape = made.sizes.shapes[name.removeprefix(BEST)]
-            self.results.append((None, shape, dtype, 0))
-            slots[name] = len(names) + len(self.results) - 1
+                slots[name] = len(names) + len(self.results)
+                self.results.append((old, made.sizes.shapes[name], made.stored(name), made.filled.get(name)))
+        for best in dict.fromkeys(made.winners):
+            slots[best] = len(names) + len(self.results)
+            self.results.append((None, made.sizes.shapes[best.tensor], made.best(made.loops, best.tensor), 0))
         self.outputs = [(name, slots[name]) for name in made.loops.outputs]
         places, self.size = made.buffers
         self.fills = [
@@ -317,34 +303,32 @@ class Context:
         links: list[tuple[int, int, int, int]] = []
         memory = len(names) + len(self.results)
         for position, kernel in enumerate(made.kernels):
-            scratch = places[f"scratch {position}"]
             own, each = made.scratch(kernel)
             words += [made.parts(kernel), each]
-            for word in kernel.words:
-                if word.kind == "size":
-                    words.append(int(word.item))
-                    continue
-                if word.kind == "copies":
-                    words.append(made.copies(position))
-                    continue
-                name = str(word.item)
-                if word.kind == "local":
-                    links.append((len(words), memory, scratch + own[name], 0))
-                elif word.kind == "private":
-                    links.append((len(words), memory, places[f"{PARTS}{name} {position}"], 0))
-                elif name.startswith(PARTS):
-                    links.append((len(words), memory, places[f"{name} {made.producer[position]}"], 0))
-                elif name in slots:
-                    links.append((len(words), slots[name], 0, 0))
-                else:
-                    links.append((len(words), memory, places[name], 0))
-                words.append(0)
+            for word in kernel.kernel.words:
+                number = 0
+                match word.role:
+                    case Role.SIZE:
+                        number = int(word.item)
+                    case Role.COPIES:
+                        number = made.copies(position)
+                    case Role.LOCAL:
+                        links.append((len(words), memory, places["scratch", position] + own[word.item], 0))
+                    case Role.COPY:
+                        links.append((len(words), memory, places[CopiesOf(word.item), position], 0))
+                    case _ if isinstance(word.item, CopiesOf):
+                        links.append((len(words), memory, places[word.item, made.producer[position]], 0))
+                    case _ if word.item in slots:
+                        links.append((len(words), slots[word.item], 0, 0))
+                    case _:
+                        links.append((len(words), memory, places[word.item], 0))
+                words.append(number)
         self.made, self.slots, self.memory_slot = made, slots, memory
         self.words = np.array(words, np.int64)
         self.links = np.array(links, np.int64).reshape(-1, 4)
         self.spare: list[Array] = []  # memory of earlier runs: a list's pop and append are safe between threads
 
-    def named_results(self) -> list[tuple[str, tuple[int | None, tuple[int, ...], np.dtype[Any], float | int | None]]]:
+    def named_results(self) -> list[tuple[Tensor, tuple[int | None, tuple[int, ...], np.dtype[Any], float | int | None]]]:
         """What a run allocates and gives, or needs beside it, by name."""
         first = len(self.made.inputs)
         return [(name, self.results[slot - first]) for name, slot in self.slots.items() if slot >= first]

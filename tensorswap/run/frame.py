@@ -7,67 +7,18 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from . import interrupt
-from .compile import compiled
+from .runner import Header, runner
 from .interrupt import LONG
 from .objects import object_layout
 
 Array = np.ndarray[Any, Any]
 
-POINTER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-
-HEADER = 17  # words that the runner reads first, in the order of RUNNER
-STEPS, WRONG = 5, 16
-
-RUNNER = """def kernel(table, header, links, given):
-    # checks arrays, writes the addresses of all into the words, runs the kernels of the table, once a step
-    rows, count, words, copy = header[0], header[1], pointer_i8(header[2]), pointer_i8(header[3])
-    objects, data = pointer_i8(given[header[6]]), header[7]
-    expected, wrong, next = pointer_i8(header[9]), 0, 0
-    for k in range(header[8]):
-        array = objects[k]
-        if wrong == 0:
-            if pointer_i8(array + header[10])[0] != header[11]:
-                wrong = 1
-        if wrong == 0:
-            axes = to_i8(pointer_i4(array + header[12])[0])
-            if axes != expected[next] or pointer_i8(array + header[15])[0] != expected[next + 1]:
-                wrong = 1
-        if wrong == 0:
-            shape = pointer_i8(pointer_i8(array + header[13])[0])
-            strides = pointer_i8(pointer_i8(array + header[14])[0])
-            for axis in range(expected[next]):
-                if shape[axis] != expected[next + 5 + 2 * axis] or strides[axis] != expected[next + 6 + 2 * axis]:
-                    wrong = 1
-        if wrong == 0:
-            values, low, high = pointer_i8(pointer_i8(array + data)[0]), expected[next + 3], expected[next + 4]
-            for element in range(expected[next + 2]):
-                if values[element] < low or values[element] > high:
-                    wrong = 1
-        next = next + 5 + 2 * expected[next]
-    header[16] = wrong
-    for k in range(header[4]):
-        copy[k] = words[k]
-    for at in range(header[5] if wrong == 0 else 0):
-        for k in range(count):
-            address = objects[links[4 * k + 1]]
-            if data >= 0:
-                address = pointer_i8(address + data)[0]
-            copy[links[4 * k]] = address + links[4 * k + 2] + at * links[4 * k + 3]
-        for row in range(rows):
-            launch(table[4 * row], 0, table[4 * row + 1], header[3] + 8 * table[4 * row + 3], table[4 * row + 2])
-"""
-
-
-@cache
-def runner() -> Any:
-    """The compiled loop over a table of kernels."""
-    return POINTER(compiled(RUNNER).address)
+STEPS, WRONG = int(Header.STEPS), int(Header.WRONG)
 
 
 def _after_fork() -> None:
@@ -104,12 +55,12 @@ class Frame:
         self.known = layout is not None
         expected = np.array([n for check in checks for n in check.numbers], np.int64)
         self.keep = (table, words, links, expected, checks)
-        self.space = (ctypes.c_int64 * (HEADER + len(words) + 1 + arrays))()
+        self.space = (ctypes.c_int64 * (len(Header) + len(words) + 1 + arrays))()
         start = ctypes.addressof(self.space)
-        self.listed = HEADER + len(words) + 1  # where addresses are written out if objects cannot be read
+        self.listed = len(Header) + len(words) + 1  # where addresses are written out if objects cannot be read
         self.space[self.listed - 1] = start + 8 * self.listed
-        header = [len(table), len(links), words.ctypes.data, start + 8 * HEADER, len(words), 1]
-        header += [HEADER + len(words), -1]
+        header = [len(table), len(links), words.ctypes.data, start + 8 * len(Header), len(words), 1]
+        header += [len(Header) + len(words), -1]
         if layout:
             header[6:] = [layout.items // 8, layout.data, len(checks), expected.ctypes.data, layout.type]
             header += [id(np.ndarray), layout.axes, layout.shape, layout.strides, layout.dtype]
@@ -151,7 +102,7 @@ class Check:
 
     @property
     def numbers(self) -> list[int]:
-        """What RUNNER reads of it."""
+        """What the runner reads of it."""
         count, low, high = (math.prod(self.shape), *self.between) if self.between else (0, 0, 0)
         places = [n for pair in zip(self.shape, self.strides, strict=True) for n in pair]
         return [len(self.shape), id(self.dtype), count, low, high, *places]

@@ -12,18 +12,18 @@ from llvmlite import ir as llvm
 from numba.core import cgutils
 from numba.np.ufunc.parallel import _launch_threads, get_thread_count
 
-from ..emit.lower import STOP_WORD
+from ..kernel.llvm import STOP_WORD
 from .interrupt import STOP
 
 BYTE, WORD = llvm.IntType(8).as_pointer(), llvm.IntType(64)
 
 
 def launch(builder: Any, args: Sequence[Any]) -> None:
-    """Writes launch(kernel, first, count, context, threads): runs kernel(start, size, step, context) over
-    range(first, first + count), in parts if threads > 1."""
-    kernel, first, count, data, threads = args
+    """Writes launch(kernel, parts, context, threads): runs kernel(start, size, step, context) over all parts, on several
+    threads if there are."""
+    kernel, count, data, threads = args
     start, size, step = (cgutils.alloca_once(builder, t) for t in (BYTE, WORD, WORD))
-    builder.store(builder.inttoptr(first, BYTE), start)  # advanced by `step` bytes an element: the first index
+    builder.store(builder.inttoptr(WORD(0), BYTE), start)  # advanced by `step` bytes an element: the first index
     builder.store(count, size)
     builder.store(llvm.Constant(WORD, 1), step)
     pool_type = llvm.FunctionType(

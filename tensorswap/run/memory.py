@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 ALIGN = 64  # bytes: a line of the cache
@@ -11,13 +12,13 @@ ALIGN = 64  # bytes: a line of the cache
 class Buffer:
     """Bytes that are needed from one kernel to another, both included."""
 
-    name: str
+    name: Hashable
     size: int
     first: int
     last: int
 
 
-def place(buffers: list[Buffer]) -> tuple[dict[str, int], int]:
+def place(buffers: list[Buffer]) -> tuple[dict[Hashable, int], int]:
     """Where each buffer starts, and how much memory they take together: the largest are placed first."""
     placed: list[tuple[int, Buffer]] = []
     for buffer in sorted(buffers, key=lambda b: -b.size):

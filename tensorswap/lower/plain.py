@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
+from contextlib import ExitStack
 
-import numpy as np
-
+from ..kernel.ir import Set, Variable, type_of, word
 from ..language import ir
 from ..language.build import add
 from ..language.ir import Expr, Number
+from ..plan.first import Planned
 from .flatten import flattened
 from .loops import loop_order, loops_around, score
-from .reduction import accumulated, combined, first_value, loaded, reduction
+from .reduction import accumulated, combined, first_value, loaded, put, reduction
 from .scope import Scope
 from .winner import WinnerWriter
 
@@ -24,75 +25,69 @@ LONG = 16  # elements of a loop for which that pays
 class PlainWriter:
     """Writes statements of one kernel. `store` says that one is the first to write its target, all of it."""
 
-    def __init__(self, scope: Scope, loops: ir.Loops, offsets: dict[int, int]) -> None:
+    def __init__(self, scope: Scope, loops: ir.Loops) -> None:
         self.scope = scope
         self.loops = loops
         self.write = scope.write
-        self.layout = scope.write.layout
-        self.winners = WinnerWriter(scope, loops, offsets)
+        self.layout = scope.layout
+        self.winners = WinnerWriter(scope, loops)
 
-    def emit(self, statement: ir.Statement, indent: str, store: bool) -> None:
+    def emit(self, statement: Planned, store: bool) -> None:
         statement = flattened(statement, self.layout, {*self.scope.fixed, *self.scope.strips})
         order = loop_order(statement, self.scope)
         reduced = [i for i in order if i in ir.candidates(statement)]
         if statement.operator in ("argmax=", "argmin="):
             inside = bool(reduced) and self.sums_inside(statement, order, reduced)
             if inside and reduced == ir.candidates(statement):
-                self.winners.at_once(statement, order, reduced, indent)
+                self.winners.at_once(statement, order, reduced)
             else:
-                self.winners.one_by_one(statement, order, indent)
+                self.winners.one_by_one(statement, order)
             return
         terms = self.unrolled(statement, order, reduced)
         if terms is not None:
-            self.points(statement, [i for i in order if i not in reduced], indent, terms, store)
+            self.points(statement, [i for i in order if i not in reduced], terms, store)
         elif reduced and statement.operator != "=" and self.sums_inside(statement, order, reduced):
-            reduction(self.scope, statement, order, reduced, indent, store)
+            reduction(self.scope, statement, order, reduced, store)
         else:
             if store and reduced and statement.operator != "=":
-                self.first_values(statement, indent)
+                self.first_values(statement)
                 store = False
             if self.jams(statement, order, reduced):
-                self.jammed(statement, order, indent)
+                self.jammed(statement, order)
             else:
-                self.points(statement, order, indent, [statement.value], store)
+                self.points(statement, order, [statement.value], store)
 
-    def first_values(self, statement: ir.Statement, indent: str) -> None:
+    def first_values(self, statement: ir.Statement) -> None:
         """All that a statement adds to gets the value from which its sums start."""
-        start = ir.Statement(statement.target, "=", Number(0))
+        target = statement.target
+        start = ir.Statement(target, "=", Number(0))
         order = [i for i in loop_order(start, self.scope) if i not in self.scope.fixed]
-        text = first_value(statement.target.tensor, self.loops, self.write)
-        place = f"{self.layout.tensor(statement.target.tensor)}[{self.write.offset(statement.target)}]"
-        loops_around(self.scope, start, order, indent, [], lambda inner, _: self.scope.add(inner, f"{place} = {text}"))
+        value = first_value(target.tensor, self.loops, self.layout)
+        loops_around(self.scope, start, order, [], lambda _: put(target, value, self.scope))
 
-    def points(self, statement: ir.Statement, order: list[str], indent: str, terms: list[Expr], store: bool) -> None:
+    def points(self, statement: ir.Statement, order: list[str], terms: list[Expr], store: bool) -> None:
         """Loops in the given order, and the assignment of one element inside them."""
+        loops_around(self.scope, statement, order, terms, lambda values: self.assign(statement, values, store))
 
-        def body(inner: str, values: list[Expr]) -> None:
-            self.assign(statement, values, inner, store)
-
-        loops_around(self.scope, statement, order, indent, terms, body)
-
-    def assign(self, statement: ir.Statement, terms: list[Expr], indent: str, store: bool) -> None:
-        """One element: the terms of its sum, added to what is there unless this is its first value."""
+    def assign(self, statement: ir.Statement, terms: list[Expr], store: bool) -> None:
+        """The element gets the terms, or they are added to it."""
         target, operator, write = statement.target, statement.operator, self.write
-        place = f"{self.layout.tensor(target.tensor)}[{write.offset(target)}]"
-        dtype, stored = accumulated(target.tensor, write), write.stored(target.tensor)
-        texts = [write.value(term, dtype) for term in terms]
+        dtype = accumulated(target.tensor, self.layout)
+        values = [write.value(term, dtype) for term in terms]
         if operator == "=" or store:
-            text = texts[0] if operator != "-=" else f"(-{texts[0]})"
-            texts = texts[1:]
+            result = values.pop(0)
+            result = -result if operator == "-=" else result
         else:
-            text = loaded(target, place, write)
+            result = loaded(target, write)
         if len(terms) > 1:
-            self.scope.add(indent, f"total = {text}")
-            text = "total"
-            for term in texts:
-                self.scope.add(indent, f"total = {combined(operator, 'total', term)}")
-        elif texts:
-            text = combined(operator, text, texts[0])
-        if stored != dtype or stored == np.bool_:
-            text = write.cast(text, np.dtype(np.uint8) if stored == np.bool_ else stored)
-        self.scope.add(indent, f"{place} = {text}")
+            total = Variable("total", type_of(dtype))
+            self.scope.add(Set(total, result))
+            for value in values:
+                self.scope.add(Set(total, combined(operator, total, value)))
+            result = total
+        elif values:
+            result = combined(operator, result, values[0])
+        put(target, result, self.scope)
 
     # -- forms of sums
 
@@ -113,7 +108,7 @@ class PlainWriter:
         across = max((score(statement, i, self.layout) for i in kept), default=-99)
         if across <= max(score(statement, i, self.layout) for i in reduced):
             return None  # vectors along the sum are better
-        ranges = [range(self.layout.sizes.index[i]) for i in reduced]
+        ranges = [range(self.layout.count(i)) for i in reduced]
         terms = []
         for point in itertools.product(*ranges):
             values: dict[str, Expr] = {i: Number(k) for i, k in zip(reduced, point, strict=True)}
@@ -129,22 +124,22 @@ class PlainWriter:
         bare = all(isinstance(e, ir.Index) for e in statement.target.indices)
         long = self.layout.typical(order[-1]) >= LONG
         streams = [a for a in statement.reads if {*order[-2:]} <= ir.index_names(a)]
-        floating = accumulated(statement.target.tensor, self.write).kind == "f"
+        floating = accumulated(statement.target.tensor, self.layout).kind == "f"
         return quiet and bare and long and len(streams) < 2 and floating
 
-    def jammed(self, statement: ir.Statement, order: list[str], indent: str) -> None:
+    def jammed(self, statement: ir.Statement, order: list[str]) -> None:
         *outer, summed, along = order
-        for index in outer:
-            low, high, _ = self.scope.range(index, [], [])
-            indent = self.scope.loop(indent, index, low, high)
-        low, high, _ = self.scope.range(summed, [], [])
-        name = self.layout.index(summed)
-        terms = [
-            ir.transform(statement.value, ir.substitute_indices({summed: add(ir.Index(summed), Number(k))}))
-            for k in range(JAM)
-        ]
-        whole = f"({high} - {low}) // {JAM} * {JAM}"
-        ranges = [(f"{low}, {low} + {whole}, {JAM}", terms), (f"{low} + {whole}, {high}", [statement.value])]
-        for text, values in ranges:
-            self.scope.add(indent, f"for {name} in range({text}):")
-            self.points(statement, [along], indent + "    ", values, False)
+        scope = self.scope
+        with ExitStack() as around:
+            for index in outer:
+                around.enter_context(scope.loop(index, *scope.range(index, [], [])[:2]))
+            low, high, _ = scope.range(summed, [], [])
+            terms = [
+                ir.transform(statement.value, ir.substitute_indices({summed: add(ir.Index(summed), Number(k))}))
+                for k in range(JAM)
+            ]
+            split = low + (high - low) // JAM * JAM
+            with scope.counted(self.layout.index(summed), low, split, word(JAM)):
+                self.points(statement, [along], terms, False)
+            with scope.counted(self.layout.index(summed), split, high):
+                self.points(statement, [along], [statement.value], False)

@@ -17,13 +17,11 @@ def flattened(statement: ir.Statement, layout: Layout, around: Collection[str]) 
     """The statement with as few loops as can be; loops around it run over some indices already."""
     if statement.guard is not None or statement.operator.startswith("arg"):
         return statement
-    free = [i for i in statement.indices if i in layout.constant and i not in around]
+    free = [i for i in statement.indices if layout.is_constant(i) and i not in around]
     for outer, inner in itertools.permutations(free, 2):
         if _run_as_one(statement, layout, outer, inner):
             joined = ir.Index(f"{outer} {inner}")
-            layout.sizes.index[joined.name] = layout.sizes.index[outer] * layout.sizes.index[inner]
-            layout.constant |= {joined.name}
-            layout.joined.add(joined.name)
+            layout.joined[joined.name] = layout.count(outer) * layout.count(inner)
             places: dict[str, Expr] = {outer: Number(0), inner: joined}
             changed = ir.map_statement(statement, ir.substitute_indices(places))
             return flattened(changed, layout, around)
@@ -33,7 +31,7 @@ def flattened(statement: ir.Statement, layout: Layout, around: Collection[str]) 
 def _run_as_one(statement: ir.Statement, layout: Layout, outer: str, inner: str) -> bool:
     """Whether each step of the outer loop begins where the inner one ended, in every tensor; both run over all of an
     axis; and nothing but places of tensors depends on them."""
-    sizes = {i: layout.sizes.index[i] for i in (outer, inner)}
+    sizes = {i: layout.count(i) for i in (outer, inner)}
     mentions = sum(isinstance(n, ir.Index) and n.name in (outer, inner) for n in statement.nodes)
     for access in (statement.target, *statement.reads):
         steps = dict.fromkeys((outer, inner), 0)

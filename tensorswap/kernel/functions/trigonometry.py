@@ -11,7 +11,8 @@ from fractions import Fraction
 from functools import cache
 from math import frexp, ldexp
 
-from .real import Real, Word, entry, polynomial, select, table
+from ..ir import Table
+from .real import Real, Word, entry, polynomial, select
 
 HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
 
@@ -79,7 +80,7 @@ def turned(sine: Real, cosine: Real, quarters: Word) -> Real:
 
 def single_sine(x: Real, quarters: int) -> Real:
     """The sine of a float32 after some quarter turns."""
-    array = table(x.builder, "tensorswap.single", single_table())
+    array = Table("quarters_f4", single_table())
     place = ((x.bits() >> 22) & 0x1FE).wide()
     wide = x.double()
     product = wide * entry(array, place)
@@ -93,7 +94,7 @@ def single_sine(x: Real, quarters: int) -> Real:
 
 def double_sine(x: Real, quarters: int) -> Real:
     """The sine of a float64 after some quarter turns."""
-    array = table(x.builder, "tensorswap.double", double_table())
+    array = Table("quarters_f8", double_table())
     bits = x.bits()
     place = (bits >> 54) & 0x1FC
     scaled = ((bits & ~(0x7F << 56)) | (63 << 56)).real()

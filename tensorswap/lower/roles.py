@@ -10,16 +10,17 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from ..language import ir
 from ..language.affine import affine, is_constant
 from ..language.bounds import at_least_zero
 from ..language.build import ONE, conjuncts, divide, multiply
 from ..language.ir import Expr, Number
-from . import registers
+from ..kernel import registers
+from ..kernel.registers import ROWS, VECTORS
 from .expression import Expressions
 from .layout import Layout
-from .registers import ROWS, VECTORS
 
 WORTHWHILE = 4  # steps of the sum below which a tile's start and end cost more than its middle
 REUSE = 16  # rows that a packed panel must serve to be worth its packing
@@ -28,18 +29,26 @@ NEAR = 24 * 1024  # bytes of the nearest cache that one operand of a tile may ta
 KEPT = 1 << 20  # bytes of panels that are packed ahead
 
 
+class Mode(Enum):
+    """How tiles read an operand."""
+
+    DIRECT = "as it lies, contiguous along its index"
+    SCALAR = "as it lies, one number at a time"
+    PACKED = "through panels"
+    AHEAD = "through panels that were packed further out, at some level of the nest"
+
+
 @dataclass(frozen=True)
 class Operand:
-    """One of the two tensors: its access, the index that tiles run along, and how it is read.
-
-    "direct": as it lies, contiguous along its index; "scalar": as it lies, one number at a time; "packed": through
-    panels; "ahead": through panels that were packed further out, at the given level of the nest.
-    """
+    """One of the two tensors: its access, the index that tiles run along, how it is read, and that level."""
 
     access: ir.Access
     along: str
-    mode: str = "direct"
+    mode: Mode = Mode.DIRECT
     level: int = 0
+
+
+EASE = {Mode.DIRECT: 2.0, Mode.AHEAD: 1.8, Mode.PACKED: 1.5}
 
 
 @dataclass(frozen=True)
@@ -121,8 +130,8 @@ class Roles:
         parts = factors(statement.value)
         if parts is None or len(parts[0]) != 2 or target.tensor in ir.tensors_read(statement):
             return None
-        dtype = write.stored(target.tensor)
-        if dtype.kind != "f" or any(write.stored(a.tensor) != dtype for a in parts[0]):
+        dtype = write.layout.stored(target.tensor)
+        if dtype.kind != "f" or any(write.layout.stored(a.tensor) != dtype for a in parts[0]):
             return None
         moves = [strides(access, self.layout) for access in (target, *parts[0])]
         if any(m is None for m in moves):
@@ -164,7 +173,7 @@ class Roles:
         if len(partial) > 1:
             return None
         width = registers.vector_bytes()
-        wide = VECTORS[width] * (width // self.write.stored(a.access.tensor).itemsize)
+        wide = VECTORS[width] * (width // self.write.layout.stored(a.access.tensor).itemsize)
         rows, columns = layout.least_count(a.along), layout.least_count(b.along)
         fits = min(columns, wide) * min(rows, ROWS[width])
         contiguous = self.y[b.along] == 1
@@ -182,13 +191,13 @@ class Roles:
             return None
         packs = bool(taken.masks) or (thrashing and (ahead_b is not None or in_row >= 4 * REUSE))
         if of_b[b.along] == 1 and not packs:
-            b = replace(b, mode="direct")
+            b = replace(b, mode=Mode.DIRECT)
         elif ahead_b is not None:
-            b = replace(b, mode="ahead", level=ahead_b)
+            b = replace(b, mode=Mode.AHEAD, level=ahead_b)
         elif in_row >= REUSE or taken.masks:
-            b = replace(b, mode="packed")
+            b = replace(b, mode=Mode.PACKED)
         elif of_b[b.along] == 1:
-            b = replace(b, mode="direct")
+            b = replace(b, mode=Mode.DIRECT)
         elif dot_along and len(order) <= 3:
             order = [*(i for i in order if i != dot_along[0]), dot_along[0]]
             found = replace(taken, form="dot", a=a, b=b, summed=tuple(order))
@@ -198,44 +207,44 @@ class Roles:
         merged = one_loop or self.merges(of_b, order)
         jumping = self.thrashes(of_a, order[-1]) and in_column >= 16
         if of_a[a.along] == 1 and (one_loop or self.merges(of_a, order)) and not jumping:
-            a = replace(a, mode="direct")
+            a = replace(a, mode=Mode.DIRECT)
         elif ahead_a is not None and steps >= 16:
-            a = replace(a, mode="ahead", level=ahead_a)
-        elif (jumping and of_a[a.along] == 1) or (in_column >= 32 and steps >= 16 and b.mode != "direct"):
-            a = replace(a, mode="packed")
+            a = replace(a, mode=Mode.AHEAD, level=ahead_a)
+        elif (jumping and of_a[a.along] == 1) or (in_column >= 32 and steps >= 16 and b.mode is not Mode.DIRECT):
+            a = replace(a, mode=Mode.PACKED)
         else:
-            a = replace(a, mode="scalar")
-        if a.mode != "scalar" and b.mode == "direct" and not merged:
+            a = replace(a, mode=Mode.SCALAR)
+        if a.mode is not Mode.SCALAR and b.mode is Mode.DIRECT and not merged:
             if in_row >= REUSE:
-                b = replace(b, mode="packed")
+                b = replace(b, mode=Mode.PACKED)
             else:
-                a = replace(a, mode="scalar")
-        if a.mode == "scalar" and len(order) > 3:
+                a = replace(a, mode=Mode.SCALAR)
+        if a.mode is Mode.SCALAR and len(order) > 3:
             return None
-        found = replace(taken, form="outer" if a.mode == "scalar" else "lane", a=a, b=b, summed=tuple(order))
-        ease = {"direct": 2.0, "ahead": 1.8, "packed": 1.5}[b.mode] * (1.0 if contiguous else 0.6)
+        found = replace(taken, form="outer" if a.mode is Mode.SCALAR else "lane", a=a, b=b, summed=tuple(order))
+        ease = EASE[b.mode] * (1.0 if contiguous else 0.6)
         if columns < wide:
             ease *= 0.6  # with fewer vectors in a row of the tile, there are more loads for each product
-        if a.mode == "scalar" and self.collides(of_a[a.along]):
+        if a.mode is Mode.SCALAR and self.collides(of_a[a.along]):
             ease *= 0.9  # of two indices the other one is the better row
         return (fits * ease, in_column, in_row), found
 
     def merges(self, moves: dict[str, int], order: list[str]) -> bool:
         """Whether loops inside each other run through memory as one."""
         return all(
-            moves[outer] == moves[inner] * self.layout.sizes.index[inner] for outer, inner in itertools.pairwise(order)
+            moves[outer] == moves[inner] * self.layout.count(inner) for outer, inner in itertools.pairwise(order)
         ) and not any(i in self.layout.least for i in order)
 
     def thrashes(self, moves: dict[str, int], last: str) -> bool:
         """Whether the lines of memory that the steps of a sum touch drive each other out of the nearest cache: there
         are too many, or they are apart by a power of two."""
-        step = abs(moves[last]) * self.write.stored(self.statement.target.tensor).itemsize
+        step = abs(moves[last]) * self.write.layout.stored(self.statement.target.tensor).itemsize
         steps = self.layout.typical(last)
         return (steps >= 64 and step >= 1024 and step % 512 == 0) or (step > LINE and steps * LINE > NEAR)
 
     def collides(self, stride: int) -> bool:
         """Whether rows that lie so far apart share the same few places of the nearest cache."""
-        step = abs(stride) * self.write.stored(self.statement.target.tensor).itemsize
+        step = abs(stride) * self.write.layout.stored(self.statement.target.tensor).itemsize
         return step >= 2048 and step % 1024 == 0
 
     def ahead(self, operand: Operand, moves: dict[str, int]) -> int | None:
@@ -248,8 +257,8 @@ class Roles:
             inside = {name for name, _ in self.levels[level:]}
             if tensor in written or named & inside:
                 continue
-            extents = [self.layout.most.get(i, self.layout.sizes.index[i]) for i in named]
-            size = math.prod(extents) * self.write.stored(tensor).itemsize
+            extents = [self.layout.greatest_count(i) for i in named]
+            size = math.prod(extents) * self.write.layout.stored(tensor).itemsize
             return level if size <= KEPT else None
         return None
 

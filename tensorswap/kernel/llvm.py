@@ -1,0 +1,469 @@
+"""Kernel IR -> LLVM, by llvmlite: one module for each kernel, a function for each of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import binding
+from llvmlite import ir as llvm
+from numba.core import cgutils
+
+from . import tile
+from .functions import INSTRUCTIONS, LIBRARY, Made, made
+from .ir import (
+    F4, F8, FALSE, ONE, PART, PARTS, TRUE, TRUTH, WORD, ZERO, Bits, Body, Call, Cast, Choice, Choose, Entry, For, If,
+    Kernel, Launch, Load, Memory, Number, Operation, Panel, Point, Role, Set, Skip, Statement, Step, Store, Table,
+    TileCall, Type, Value, Variable, While, free, walk, word,
+)  # fmt: skip
+from .registers import multiplies_by_lane
+
+# Never nnan or ninf: NaN stays NaN. Never nsz beside reassoc: together they let LLVM factor x*0 + x*1 into x*1, which
+# is inf where x is, and (y + x) - x into y.
+FLAGS = ("reassoc", "contract", "arcp", "afn")
+# A fused x*0 + x*2 would become x*(0+2) all the same.
+FACTOR = tuple(flag for flag in FLAGS if flag != "contract")
+EXACT = ("contract",)  # in functions: a product and a sum may become one operation; all else stays as written
+STOP_WORD = "tensorswap_stop"  # the name of a word in memory: not zero if the work of kernels is not wanted any more
+FEW = 16  # steps of a loop that never looks at that word
+UNSTOPPED = 2**16  # steps of a loop without loops in it between two looks at that word
+
+NUMBER, BIT = llvm.IntType(64), llvm.IntType(1)
+REAL = {F4: llvm.FloatType(), F8: llvm.DoubleType()}
+SIMPLE = {"+": "add", "-": "sub", "*": "mul"}
+WHOLE = {**SIMPLE, "&": "and_", "|": "or_", "^": "xor", "<<": "shl", ">>": "lshr"}
+
+Launcher = Callable[[Any, list[Any]], None]
+
+
+def type_of(type: Type) -> Any:
+    return REAL[type] if type.real else BIT if type == TRUTH else llvm.IntType(8 * type.size)
+
+
+def entry(kernel: Kernel) -> tuple[list[Memory], Body]:
+    """A kernel as the function that runs some of its parts: kernel(start, size, step, context)."""
+    start, size, step, context = parameters = [Memory(name, WORD) for name in ("start", "size", "step", "context")]
+    scratch = Variable("scratch", WORD)
+    first: list[Statement] = [Set(PARTS, Load(context, ZERO)), Set(scratch, Load(context, ONE))]
+    each: list[Statement] = []
+    for position, item in enumerate(kernel.words, 2):
+        value, place = Load(context, word(position)), item.place
+        if isinstance(place, Variable):
+            first.append(Set(place, value))
+        elif item.role is Role.TENSOR:
+            first.append(Point(place, value))
+        elif item.role is Role.LOCAL:
+            each.append(Point(place, value + PART * scratch))
+        else:
+            assert item.bytes is not None and item.own is not None, "a copy knows its size and the first part's own"
+            later = value + (PART - 1) * item.bytes
+            each.append(Point(place, Choice(Operation(">", (PART, ZERO), TRUTH), later, item.own)))
+    past = Load(start, ZERO) + Load(size, ZERO)
+    return parameters, (*first, For(PART, Load(start, ZERO), past, ONE, (*each, *kernel.body)))
+
+
+def write(module: Any, name: str, parameters: list[Memory], body: Body, launch: Launcher) -> None:
+    """A function of pointers to words, and the functions that it calls."""
+    kind = llvm.FunctionType(llvm.VoidType(), [NUMBER.as_pointer()] * len(parameters))
+    function = llvm.Function(module, kind, name)
+    printer = Printer(function, launch)
+    for memory, code in zip(parameters, function.args, strict=True):
+        printer.memories[memory.name] = code
+    printer.body(body)
+    printer.builder.ret_void()
+
+
+class Printer:
+    """Writes the body of one function."""
+
+    def __init__(self, function: Any, launch: Launcher) -> None:
+        self.function = function
+        self.module = function.module
+        self.launch = launch
+        self.builder = llvm.IRBuilder(function.append_basic_block("entry"))
+        self.variables: dict[str, Any] = {}
+        self.types: dict[str, Type] = {}
+        self.memories: dict[str, Any] = {}
+        self.flags = FLAGS
+        self.known: dict[int, Any] | None = None  # values of a function that is written in place, by identity
+        self.loops: list[Any] = []  # where a skip goes
+        self.stopping: list[bool] = []  # whether each loop around looks if its work is still wanted
+
+    # -- statements
+
+    def body(self, statements: Body) -> None:
+        for statement in statements:
+            self.statement(statement)
+
+    def statement(self, node: Statement) -> None:
+        builder = self.builder
+        match node:
+            case Set(variable=variable, value=value):
+                self.set(variable, self.value(value))
+            case Store(memory=memory, offset=offset, value=value):
+                code = self.value(value)
+                builder.store(code, self.place(memory, offset))
+            case For():
+                self.loop(node)
+            case While(test=test, body=body):
+                self.repeat(test, body)
+            case If(test=test, then=then, otherwise=otherwise):
+                self.branch(self.value(test), then, otherwise)
+            case Skip():
+                builder.branch(self.loops[-1])
+                builder.position_at_end(self.function.append_basic_block("after"))
+            case Choose(memory=memory, test=test, yes=yes, no=no):
+                chosen = builder.select(self.value(test), self.memories[yes.name], self.memories[no.name])
+                self.memories[memory.name] = chosen
+            case Point(memory=memory, address=address):
+                kind = type_of(memory.type).as_pointer()
+                self.memories[memory.name] = builder.inttoptr(self.value(address), kind)
+            case Step():
+                self.step(node)
+            case TileCall():
+                self.tile(node)
+            case Launch(kernel=kernel, parts=parts, context=context, threads=threads):
+                self.launch(builder, [self.value(v) for v in (kernel, parts, context, threads)])
+            case _:
+                raise AssertionError(f"no code for {type(node).__name__}")
+
+    def set(self, variable: Variable, code: Any) -> None:
+        name = variable.name
+        if self.types.get(name) != variable.type:  # a new variable, perhaps of an old name
+            self.variables[name] = cgutils.alloca_once(self.builder, code.type)
+            self.types[name] = variable.type
+        self.builder.store(code, self.variables[name])
+
+    def step(self, node: Step) -> None:
+        """No two tensors of a step share memory, and LLVM is told so."""
+        variables, memories = free(node.body)
+        arguments = [self.value(v) for v in variables] + [self.memories[m.name] for m in memories]
+        kind = llvm.FunctionType(llvm.VoidType(), [a.type for a in arguments])
+        function = llvm.Function(self.module, kind, f"{self.function.name}_step{node.number}")
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        inner = Printer(function, self.launch)
+        for variable, code in zip(variables, function.args, strict=False):
+            inner.set(variable, code)
+        for memory, code in zip(memories, function.args[len(variables) :], strict=True):
+            code.add_attribute("noalias")
+            inner.memories[memory.name] = code
+        inner.body(node.body)
+        inner.builder.ret_void()
+        self.builder.call(function, arguments)
+
+    def tile(self, node: TileCall) -> None:
+        kind = node.tile
+        loops = [tuple(self.value(part) for part in loop) for loop in node.loops]
+        tile.FORMS[kind.form](
+            self.builder, kind.type.size, kind.rows, kind.across, kind.lanes,
+            kind.form == "lane" and multiplies_by_lane(),
+            *(self.block(panel) for panel in (node.a, node.b, node.y)), loops, self.value(node.scale), self.value(node.add),
+        )  # fmt: skip
+
+    def block(self, panel: Panel) -> tile.Block:
+        return tile.Block(self.memories[panel.memory.name], *(self.value(v) for v in (panel.at, panel.row, panel.column)))
+
+    # -- loops
+
+    def loop(self, node: For) -> None:
+        start, stop, step = (self.value(v) for v in (node.first, node.past, node.step))
+        variable = node.variable
+        if any(isinstance(inner, For | While | Step) for inner in walk(node.body)):
+            stops = _may_be_more(FEW, start, stop, unknown=True)  # few steps are better written out
+            self.counted(variable, start, stop, step, lambda: self.body(node.body), stops)
+        elif node.step is ONE and _may_be_more(UNSTOPPED, start, stop, unknown=not any(self.stopping)):
+            self.in_pieces(variable, start, stop, node.body)
+        else:
+            self.counted(variable, start, stop, step, lambda: self.body(node.body), stops=False)
+
+    def in_pieces(self, variable: Variable, start: Any, stop: Any, body: Body) -> None:
+        builder, piece = self.builder, NUMBER(UNSTOPPED)
+        first = Variable("first of a piece", WORD)
+
+        def inner() -> None:
+            low = self.value(first)
+            left = builder.sub(stop, low)
+            high = builder.add(low, builder.select(builder.icmp_signed("<", left, piece), left, piece))
+            self.counted(variable, low, high, NUMBER(1), lambda: self.body(body), stops=False)
+
+        self.counted(first, start, stop, piece, inner, stops=True)
+
+    def counted(
+        self, variable: Variable, start: Any, stop: Any, step: Any, body: Callable[[], None], stops: bool
+    ) -> None:
+        """A loop. If it `stops`, it looks before each step whether its work is still wanted."""
+        builder = self.builder
+        down = isinstance(step, llvm.Constant) and step.constant < 0
+        before = builder.block
+        head, inside, following, after = (self.function.append_basic_block(w) for w in ("head", "body", "next", "end"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        count = builder.phi(NUMBER)
+        count.add_incoming(start, before)
+        more = builder.icmp_signed(">" if down else "<", count, stop)
+        if stops:
+            unwanted = builder.load_atomic(self.stop_word(), "monotonic", 8)
+            more = builder.and_(more, builder.icmp_signed("==", unwanted, NUMBER(0)))
+        builder.cbranch(more, inside, after)
+        builder.position_at_end(inside)
+        self.set(variable, count)
+        self.loops.append(following)
+        self.stopping.append(stops)
+        body()
+        self.stopping.pop()
+        self.loops.pop()
+        builder.branch(following)
+        builder.position_at_end(following)
+        count.add_incoming(builder.add(count, step, flags=["nsw"]), following)
+        builder.branch(head)
+        builder.position_at_end(after)
+
+    def repeat(self, test: Value, body: Body) -> None:
+        builder = self.builder
+        head, inside, after = (self.function.append_basic_block(word) for word in ("head", "body", "end"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        builder.cbranch(self.value(test), inside, after)
+        builder.position_at_end(inside)
+        self.body(body)
+        builder.branch(head)
+        builder.position_at_end(after)
+
+    def stop_word(self) -> Any:
+        if STOP_WORD not in self.module.globals:
+            llvm.GlobalVariable(self.module, NUMBER, STOP_WORD)
+        return self.module.globals[STOP_WORD]
+
+    def branch(self, test: Any, then: Body, otherwise: Body) -> None:
+        builder = self.builder
+        yes, no, after = (self.function.append_basic_block(word) for word in ("then", "else", "endif"))
+        builder.cbranch(test, yes, no)
+        for block, statements in ((yes, then), (no, otherwise)):
+            builder.position_at_end(block)
+            self.body(statements)
+            builder.branch(after)
+        builder.position_at_end(after)
+
+    # -- values
+
+    def value(self, node: Value) -> Any:
+        if self.known is None or isinstance(node, Number):
+            return self.computed(node)
+        if id(node) not in self.known:  # what stands there several times is computed once
+            self.known[id(node)] = self.computed(node)
+        return self.known[id(node)]
+
+    def computed(self, node: Value) -> Any:
+        builder = self.builder
+        match node:
+            case Number(value=value, type=kind):
+                return llvm.Constant(type_of(kind), value)
+            case Variable(name=name):
+                return builder.load(self.variables[name])
+            case Load(memory=memory, offset=offset):
+                return builder.load(self.place(memory, offset))
+            case Operation(operator="and" | "or" as operator, operands=(left, right)):
+                return self.logic(operator, left, right)
+            case Operation(operands=operands):
+                return self.operation(node, [self.value(v) for v in operands])
+            case Choice(test=test, yes=yes, no=no, lazy=True):
+                return self.lazily(self.value(test), yes, no)
+            case Choice(test=test, yes=yes, no=no):
+                return builder.select(self.value(test), self.value(yes), self.value(no))
+            case Cast(value=value, type=kind):
+                return self.cast(self.value(value), value.type, kind)
+            case Bits(value=value, type=kind):
+                return builder.bitcast(self.value(value), type_of(kind))
+            case Entry(table=table, index=index):
+                place = builder.gep(self.table(table), [NUMBER(0), self.value(index)], inbounds=True)
+                return builder.load(place)
+            case Call(function=name, arguments=arguments, type=kind):
+                return self.call(name, arguments, kind)
+        raise AssertionError(f"no code for {type(node).__name__}")
+
+    def place(self, memory: Memory, offset: Value) -> Any:
+        return self.builder.gep(self.memories[memory.name], [self.value(offset)], inbounds=True)
+
+    def lazily(self, test: Any, yes: Value, no: Value) -> Any:
+        """Only the branch that is taken is evaluated."""
+        builder = self.builder
+        blocks = [self.function.append_basic_block(word) for word in ("yes", "no", "chosen")]
+        builder.cbranch(test, *blocks[:2])
+        made = []
+        for block, value in zip(blocks, (yes, no), strict=False):
+            builder.position_at_end(block)
+            made.append((self.value(value), builder.block))
+            builder.branch(blocks[2])
+        builder.position_at_end(blocks[2])
+        result = builder.phi(made[0][0].type)
+        for code, block in made:
+            result.add_incoming(code, block)
+        return result
+
+    def logic(self, operator: str, left: Value, right: Value) -> Any:
+        branches = (right, FALSE) if operator == "and" else (TRUE, right)
+        return self.lazily(self.value(left), *branches)
+
+    def operation(self, node: Operation, codes: list[Any]) -> Any:
+        builder, operator, kind = self.builder, node.operator, node.operands[0].type
+        match operator:
+            case "neg":
+                return builder.fneg(codes[0], flags=self.flags) if kind.real else builder.neg(codes[0])
+            case "not":
+                return builder.not_(codes[0])
+            case "both":
+                return builder.and_(*codes)
+            case "either":
+                return builder.or_(*codes)
+            case "<" | "<=" | ">" | ">=" | "==" | "!=":
+                return self.compare(operator, kind, *codes)
+            case "min" | "max":
+                result, *rest = codes
+                for other in rest:
+                    chosen = builder.icmp_signed("<" if operator == "min" else ">", other, result)
+                    result = builder.select(chosen, other, result)
+                return result
+        if kind.real:
+            return self.real(node, *codes)
+        if operator in WHOLE:
+            return getattr(builder, WHOLE[operator])(*codes)
+        return self.divided(operator, kind, *codes)
+
+    def real(self, node: Operation, a: Any, b: Any) -> Any:
+        operator = node.operator
+        if operator in ("//", "%"):
+            return self.call("quotient" if operator == "//" else "remainder", node.operands, node.type)
+        numbers = operator == "*" and (_is_number(a) or _is_number(b)) and self.flags is FLAGS
+        flags = () if node.apart else FACTOR if numbers else self.flags
+        write = self.builder.fdiv if operator == "/" else getattr(self.builder, f"f{SIMPLE[operator]}")
+        return write(a, b, flags=flags)
+
+    def divided(self, operator: str, kind: Type, a: Any, b: Any) -> Any:
+        """Towards minus infinity, as Python divides; the least number by -1 wraps around, where a machine would stop."""
+        builder = self.builder
+        if kind.kind == "u":
+            return (builder.udiv if operator == "//" else builder.urem)(a, b)
+        zero, one, minus = (llvm.Constant(a.type, k) for k in (0, 1, -1))
+        turned = builder.icmp_signed("==", b, minus)
+        if operator == "//":
+            a = builder.select(turned, builder.neg(a), a)
+        b = builder.select(turned, one, b)
+        rest = builder.srem(a, b)
+        unequal = builder.icmp_signed("<", builder.xor(rest, b), zero)
+        off = builder.and_(builder.icmp_signed("!=", rest, zero), unequal)
+        if operator == "%":
+            return builder.select(off, builder.add(rest, b), rest)
+        return builder.sub(builder.sdiv(a, b), builder.zext(off, a.type))
+
+    def compare(self, operator: str, kind: Type, a: Any, b: Any) -> Any:
+        builder = self.builder
+        if kind.real:
+            test = builder.fcmp_unordered if operator == "!=" else builder.fcmp_ordered
+        else:
+            test = builder.icmp_signed if kind.kind == "i" else builder.icmp_unsigned
+        return test(operator, a, b)
+
+    def cast(self, code: Any, old: Type, new: Type) -> Any:
+        builder, target = self.builder, type_of(new)
+        if new == TRUTH:
+            return self.compare("!=", old, code, llvm.Constant(code.type, 0))
+        if old == TRUTH:
+            return builder.uitofp(code, target) if new.real else builder.zext(code, target)
+        if old.real and new.real:
+            change = builder.fpext if new == F8 else builder.fptrunc
+        elif old.real:
+            change = builder.fptosi if new.kind == "i" else builder.fptoui
+        elif new.real:
+            change = builder.sitofp if old.kind == "i" else builder.uitofp
+        elif new.size > old.size:
+            change = builder.sext if old.kind == "i" else builder.zext
+        elif new.size < old.size:
+            change = builder.trunc
+        else:
+            return code
+        return change(code, target)
+
+    # -- functions
+
+    def call(self, name: str, arguments: tuple[Value, ...], kind: Type) -> Any:
+        first = arguments[0].type
+        function = made(name, first)
+        if function is not None:
+            return self.written(function, [self.value(a) for a in arguments])
+        codes = [self.value(a) for a in arguments]
+        if name in ("maximum", "minimum"):
+            return self.extreme(name, first, *codes)
+        if name in INSTRUCTIONS:
+            return self.intrinsic(INSTRUCTIONS[name][0], codes)
+        assert name in LIBRARY, f"no function {name}"
+        if name == "fmod":
+            return self.builder.frem(*codes)
+        if name == "pow":
+            return self.intrinsic("pow", codes)
+        symbol = name if kind == F8 else f"{name}f"
+        of = llvm.FunctionType(type_of(kind), [c.type for c in codes])
+        function = self.module.globals.get(symbol) or llvm.Function(self.module, of, symbol)
+        return self.builder.call(function, codes)
+
+    def written(self, function: Made, codes: list[Any]) -> Any:
+        """A function that is made, at the place of its call; one with statements by itself, and called."""
+        if function.body:
+            return self.builder.call(self.separate(function, codes), codes)
+        outside = self.known, self.flags
+        self.known = {id(v): code for v, code in zip(function.arguments, codes, strict=True)}
+        self.flags = EXACT
+        result = self.value(function.value)
+        self.known, self.flags = outside
+        return result
+
+    def separate(self, made: Made, codes: list[Any]) -> Any:
+        name = f"{self.module.name}_{made.name}"
+        found = self.module.globals.get(name)
+        if found is not None:
+            return found
+        kind = llvm.FunctionType(type_of(made.value.type), [c.type for c in codes])
+        function = llvm.Function(self.module, kind, name)
+        function.linkage = "internal"
+        inner = Printer(function, self.launch)
+        for variable, code in zip(made.arguments, function.args, strict=True):
+            inner.set(variable, code)
+        inner.body(made.body)
+        inner.builder.ret(inner.value(made.value))
+        return function
+
+    def intrinsic(self, name: str, codes: list[Any]) -> Any:
+        """One of LLVM's own functions, of numbers of one type."""
+        kind = codes[0].type
+        of = llvm.FunctionType(kind, [kind] * len(codes))
+        return self.builder.call(self.module.declare_intrinsic(f"llvm.{name}", [kind], of), codes)
+
+    def extreme(self, name: str, kind: Type, a: Any, b: Any) -> Any:
+        """The larger or smaller of two numbers; NaN if one of them is."""
+        builder, order = self.builder, ">" if name == "maximum" else "<"
+        if not kind.real:
+            return builder.select(self.compare(order, kind, a, b), a, b)
+        if binding.llvm_version_info[0] >= 20:  # before, not all machines knew it, and no loop over it was vectorised
+            return self.intrinsic(name, [a, b])
+        return builder.select(builder.or_(builder.fcmp_ordered(order, a, b), builder.fcmp_unordered("uno", a, a)), a, b)
+
+    def table(self, table: Table) -> Any:
+        found = self.module.globals.get(table.name)
+        if found is None:
+            kind = llvm.ArrayType(llvm.DoubleType(), len(table.numbers))
+            found = llvm.GlobalVariable(self.module, kind, table.name)
+            found.linkage, found.global_constant = "internal", True
+            found.initializer = llvm.Constant(kind, list(table.numbers))
+        return found
+
+
+def _may_be_more(count: int, start: Any, stop: Any, unknown: bool) -> bool:
+    """Whether a loop has more steps than so many; `unknown` is the answer if nobody knows."""
+    if isinstance(start, llvm.Constant) and isinstance(stop, llvm.Constant):
+        return bool(stop.constant - start.constant > count)
+    return unknown
+
+
+def _is_number(code: Any) -> bool:
+    """Whether a factor is a constant, or an index as a number, which an unrolled loop makes a constant."""
+    return isinstance(code, llvm.Constant) or (isinstance(code, llvm.CastInstr) and code.opname in ("sitofp", "uitofp"))

@@ -1,0 +1,295 @@
+"""Kernel IR -> Python source that Numba compiles: what `p.source` shows, and what keys of the kernel cache are made of.
+
+Tensors are flat arrays. What each part of a kernel has to itself comes as an array with a row for each part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+from .functions import Made, made
+from .ir import (
+    F4, F8, TRUTH, WORD, Bits, Body, Call, Cast, Choice, Choose, Entry, For, If, Kernel, Load, Memory, Number, Operation, Role,
+    Set, Skip, Statement, Step, Store, Tile, TileCall, Type, Value, Variable, While, Word, free, is_zero, walk,
+)  # fmt: skip
+
+NUMPY = {
+    F4: "np.float32", F8: "np.float64", TRUTH: "np.bool_",
+    **{Type(kind, size): f"np.{name}{8 * size}" for kind, name in (("i", "int"), ("u", "uint")) for size in (1, 2, 4, 8)},
+}  # fmt: skip
+FUNCTIONS = {
+    "fabs": "abs", "abs": "abs", "sqrt": "math.sqrt", "floor": "np.floor", "ceil": "np.ceil", "round": "np.rint",
+    "rint": "np.rint", "maximum": "np.maximum", "minimum": "np.minimum", "fma": "fma", "tan": "math.tan",
+    "asin": "np.arcsin", "acos": "np.arccos", "atan": "math.atan", "sinh": "math.sinh", "cosh": "math.cosh",
+    "atan2": "math.atan2", "hypot": "math.hypot", "pow": "np.power", "fmod": "math.fmod",
+}  # fmt: skip
+SIGNS = {"and": "and", "or": "or", "both": "&", "either": "|"}
+
+
+def name_of(word: Word) -> str:
+    """What a kernel's function calls the argument for a word of its context."""
+    return {Role.LOCAL: f"{word.place.name}_parts", Role.COPY: f"{word.place.name}_copies"}.get(word.role, word.place.name)
+
+
+def kernel(made: Kernel, number: int = 0) -> str:
+    """The functions of a kernel, the one to call last: it takes the number of parts and all words but sizes of copies."""
+    steps = [node for node in walk(made.body) if isinstance(node, Step)]
+    lines = [line for step in steps for line in (*_step(step, number), "", "")]
+    names = ", ".join(["parts", *(name_of(word) for word in made.words)])
+    types = ", ".join(f"{w.place.name} {NUMPY[w.place.type][3:]}" for w in made.words if isinstance(w.place, Memory))
+    lines += ["@in_parts", f"def kernel{number}({names}):", f"    # {types}", "    for part in prange(parts):"]
+    for word in made.words:
+        place = word.place.name
+        if word.role is Role.LOCAL:
+            lines.append(f"        {place} = {name_of(word)}[part]")
+        elif word.role is Role.COPY:
+            assert word.own is not None, "a copy knows the first part's own"
+            lines.append(f"        {place} = {name_of(word)}[part - 1] if part > 0 else {word.own.name}")
+    lines += _indented(_body(made.body, number), "        ")
+    return "\n".join(lines) + "\n"
+
+
+def _step(step: Step, number: int) -> Iterator[str]:
+    yield "@compiled"
+    yield f"def {_call(step, number)}:"
+    yield f"    # {step.comment}"
+    yield from _indented(_body(step.body, number), "    ")
+
+
+def _call(step: Step, number: int) -> str:
+    variables, memories = free(step.body)
+    return f"step{number}_{step.number}({', '.join(place.name for place in (*variables, *memories))})"
+
+
+def _indented(lines: Iterable[str], indent: str) -> Iterator[str]:
+    for line in lines:
+        yield indent + line
+
+
+def _body(body: Body, number: int) -> Iterator[str]:
+    for statement in body:
+        yield from _statement(statement, number)
+
+
+def _statement(node: Statement, number: int) -> Iterator[str]:
+    match node:
+        case Set(variable=variable, value=value):
+            yield f"{variable.name} = {value_text(value)}"
+        case Store(memory=memory, offset=offset, value=value):
+            yield f"{memory.name}[{bare(offset)}] = {value_text(value)}"
+        case For(variable=variable, first=first, past=past, step=step, body=body):
+            bounds = [first, past] if isinstance(step, Number) and step.value == 1 else [first, past, step]
+            bounds = bounds[1:] if len(bounds) == 2 and is_zero(first) else bounds
+            yield f"for {variable.name} in range({', '.join(bare(bound) for bound in bounds)}):"
+            yield from _indented(_body(body, number), "    ")
+        case While(test=test, body=body):
+            yield f"while {bare(test)}:"
+            yield from _indented(_body(body, number), "    ")
+        case If(test=test, then=then, otherwise=otherwise):
+            yield f"if {bare(test)}:"
+            yield from _indented(_body(then, number), "    ")
+            if otherwise:
+                yield "else:"
+                yield from _indented(_body(otherwise, number), "    ")
+        case Skip():
+            yield "continue"
+        case Choose(memory=memory, test=test, yes=yes, no=no):
+            yield f"{memory.name} = {yes.name} if {value_text(test)} else {no.name}"
+        case Step():
+            yield _call(node, number)
+        case TileCall(tile=tile, a=a, b=b, y=y, loops=loops, scale=scale, add=add):
+            panels = [part for p in (a, b, y) for part in (p.memory.name, *map(bare, (p.at, p.row, p.column)))]
+            numbers = [bare(part) for loop in loops for part in loop]
+            yield f"{tile.name}({', '.join([*panels, *numbers, bare(scale), bare(add)])})"
+        case _:
+            raise AssertionError(f"Python has no {type(node).__name__}")
+
+
+# -- values
+
+
+def bare(value: Value) -> str:
+    """The text of a value where nothing stands beside it."""
+    text = value_text(value)
+    return text[1:-1] if isinstance(value, Operation | Choice) and text.startswith("(") else text
+
+
+def value_text(node: Value, known: dict[int, str] | None = None) -> str:
+    """`known` has names for values that were computed before."""
+    if known and id(node) in known:
+        return known[id(node)]
+
+    def text(value: Value) -> str:
+        return value_text(value, known)
+
+    match node:
+        case Number(value=value, type=kind):
+            return _number(value, kind)
+        case Variable(name=name):
+            return name
+        case Load(memory=memory, offset=offset):
+            return f"{memory.name}[{bare(offset) if known is None else text(offset)}]"
+        case Operation(operator=operator, operands=operands):
+            return _operation(node, operator, [text(v) for v in operands])
+        case Choice(test=test, yes=yes, no=no):
+            return f"({text(yes)} if {text(test)} else {text(no)})"
+        case Cast(value=value, type=kind):
+            return f"({text(value)} != 0)" if kind == TRUTH else f"{NUMPY[kind]}({text(value)})"
+        case Bits(value=value, type=kind):
+            return f"{NUMPY[value.type]}({text(value)}).view({NUMPY[kind]})"
+        case Entry(table=table, index=index):
+            return f"{table.name}[{text(index)}]"
+        case Call(function=name, arguments=arguments, type=kind):
+            found = made(name, arguments[0].type)
+            called = FUNCTIONS[name] if found is None else found.name
+            result = f"{called}({', '.join(text(a) for a in arguments)})"
+            return f"np.float32({result})" if kind == F4 and found is None else result
+    raise AssertionError(f"Python has no {type(node).__name__}")
+
+
+def _number(value: float, kind: Type) -> str:
+    if kind == TRUTH:
+        return str(bool(value))
+    plain = f"np.{value}" if isinstance(value, float) and not math.isfinite(value) else repr(value)
+    plain = plain.replace("np.-inf", "-np.inf")
+    return plain if kind in (WORD, F8) else f"{NUMPY[kind]}({plain})"
+
+
+def _operation(node: Operation, operator: str, texts: list[str]) -> str:
+    match operator:
+        case "neg":
+            result = f"(-{texts[0]})"
+        case "not":
+            result = f"(not {texts[0]})"
+        case "min" | "max":
+            result = f"{operator}({', '.join(texts)})"
+        case "//" | "%" if node.type.real:
+            result = f"{'quotient' if operator == '//' else 'remainder'}_{node.type}({', '.join(texts)})"
+        case _:
+            result = f"({texts[0]} {SIGNS.get(operator, operator)} {texts[1]})"
+    # Numba computes with at least 64 bits
+    return f"{NUMPY[node.type]}({result})" if node.type.whole and node.type.size < 8 else result
+
+
+# -- functions that kernels call
+
+
+def definitions(kernels: Iterable[Kernel]) -> Iterator[str]:
+    """The functions and tables that kernels need beside their own, those that others call first."""
+    done: set[str] = set()
+    for kernel in kernels:
+        yield from _needed(kernel.body, done)
+
+
+def _needed(nodes: object, done: set[str]) -> Iterator[str]:
+    for node in walk(nodes):
+        match node:
+            case Call(function=name, arguments=arguments) if (found := made(name, arguments[0].type)) is not None:
+                yield from _once(found, done)
+            case Operation(operator="//" | "%" as operator, type=kind) if kind.real:
+                found = made("quotient" if operator == "//" else "remainder", kind)
+                assert found is not None, "real numbers can be divided"
+                yield from _once(found, done)
+            case Call(function="fma") if "fma" not in done:
+                done.add("fma")
+                yield FUSED
+            case Entry(table=table) if table.name not in done:
+                done.add(table.name)
+                yield f"{table.name} = np.array({list(table.numbers)!r})\n"
+            case TileCall(tile=tile) if tile.name not in done:
+                done.add(tile.name)
+                yield tile_text(tile)
+
+
+def _once(found: Made, done: set[str]) -> Iterator[str]:
+    if found.name not in done:
+        done.add(found.name)
+        yield from _needed((found.body, found.value), done)
+        yield function(found)
+
+
+def function(made: Made) -> str:
+    """A function of numbers; what it needs several times has a name."""
+    lines = ["@exact", f"def {made.name}({', '.join(a.name for a in made.arguments)}):"]
+    lines += _indented(_body(made.body, 0), "    ")
+    known: dict[int, str] = {}
+    for node in _shared(made.value):
+        name = f"t{len(known)}"
+        lines.append(f"    {name} = {value_text(node, known)}")
+        known[id(node)] = name
+    return "\n".join([*lines, f"    return {value_text(made.value, known)}"]) + "\n"
+
+
+def _shared(value: Value) -> list[Value]:
+    """The parts of a value that stand in it more than once, inner ones first."""
+    uses: dict[int, int] = {}
+    order: list[Value] = []
+
+    def visit(node: Value) -> None:
+        uses[id(node)] = uses.get(id(node), 0) + 1
+        if uses[id(node)] == 1:
+            for part in _parts(node):
+                visit(part)
+            order.append(node)
+
+    visit(value)
+    return [node for node in order if uses[id(node)] > 1 and not isinstance(node, Number | Variable)]
+
+
+def _parts(node: Value) -> tuple[Value, ...]:
+    match node:
+        case Operation(operands=parts) | Call(arguments=parts):
+            return parts
+        case Cast(value=value) | Bits(value=value):
+            return (value,)
+        case Choice(test=test, yes=yes, no=no):
+            return (test, yes, no)
+        case Entry(index=index):
+            return (index,)
+    return ()
+
+
+def tile_text(tile: Tile) -> str:
+    """A tile as plain loops: the same sums, one element at a time."""
+    columns = tile.across if tile.form == "dot" else tile.across * tile.lanes
+    depth = 1 if tile.form == "lane" else 3
+    loops = ", ".join(f"count{k}, a_step{k}, b_step{k}" for k in range(depth))
+    head = f"def {tile.name}(a, a_at, a_row, a_column, b, b_at, b_row, b_column, y, y_at, y_row, y_column, {loops}, scale, add):"
+    lines = ["@compiled", head, f"    for row in range({tile.rows}):", f"        for column in range({columns}):"]
+    lines.append(f"            total = {NUMPY[tile.type]}(0)")
+    indent = "            "
+    for k in range(depth):
+        lines.append(f"{indent}for k{k} in range(count{k}):")
+        indent += "    "
+    in_a = " + ".join(f"k{k} * a_step{k}" for k in range(depth))
+    in_b = " + ".join(f"k{k} * b_step{k}" for k in range(depth))
+    lines.append(f"{indent}total = total + a[a_at + row * a_row + {in_a}] * b[b_at + column * b_column + {in_b}]")
+    lines += [
+        "            at = y_at + row * y_row + column * y_column",
+        "            y[at] = y[at] + scale * total if add else scale * total",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+FUSED = '''@intrinsic
+def fma(typing_context, a, b, c):
+    # a * b + c, rounded once
+    def write(context, builder, signature, values):
+        return builder.fma(*values)
+
+    return a(a, a, a), write
+'''
+
+
+HEAD = '''import math
+
+import numpy as np
+from numba import njit, prange
+from numba.extending import intrinsic
+
+# NaN and infinity keep their meaning; sums may be taken in any order.
+compiled = njit(fastmath={"reassoc", "contract", "arcp", "afn"}, error_model="numpy")
+exact = njit(fastmath={"contract"}, error_model="numpy")
+in_parts = njit(parallel=True, fastmath={"reassoc", "contract", "arcp", "afn"}, error_model="numpy")
+'''

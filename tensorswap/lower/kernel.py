@@ -1,0 +1,294 @@
+"""Kernels: a nest -> kernel IR for one part of it, which runs the strips that belong to its thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..kernel.ir import (
+    ONE, PART, PARTS, WORD, ZERO, Choice, For, Kernel, Load, Memory, Role, Statement, Step, Store, Value, Variable, Word,
+    cast, compare, free, least, most, number, type_in_memory, type_of, word,
+)  # fmt: skip
+from ..language import ir
+from ..language.ir import Expr, Number
+from ..language.render import statement as show_statement
+from ..plan.first import Planned
+from ..plan.nest import Nest
+from ..plan.work import statements_in
+from .contraction import ContractionWriter
+from .expression import Expressions
+from .layout import CopiesOf, Cut, Layout, PanelsOf, Tensor
+from .plain import PlainWriter
+from .reduction import accumulated, combined, first_value
+from .roles import Roles
+from .scope import Scope
+
+UNEVEN = 4  # strips for each thread, where they are of unequal work
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A kernel, and what it needs at a call: memory of each part's own."""
+
+    kernel: Kernel
+    nest: Nest
+    scratch: dict[Tensor, int]  # bytes of each tensor and panel that a part has to itself
+    layout: Layout
+    moved: int = 0  # elements, of a kernel that does nothing but move them for another one
+
+    def bytes_of(self, tensor: Tensor) -> int:
+        return self.layout.elements(tensor) * self.layout.stored(tensor).itemsize
+
+
+class KernelWriter:
+    """`continued` are tensors that hold values before the kernel starts."""
+
+    def __init__(self, loops: ir.Loops, nest: Nest, layout: Layout, continued: frozenset[str]) -> None:
+        self.loops = loops
+        self.nest = nest
+        self.layout = layout
+        self.write = Expressions(self.layout)
+        self.scope = Scope(self.write)
+        self.plain = PlainWriter(self.scope, loops)
+        self.continued = continued
+        self.filled: set[str] = set()
+        self.begun: set[str] = set()  # tensors that got their first values further out
+        self.steps = 0
+        self.levels: list[tuple[str, frozenset[str]]] = []  # the nests around: index, and the tensors written within
+        self.ahead: list[list[Statement]] = []  # what comes before the strips of each of them
+        self.packing: list[Statement] = []  # what comes before the kernel
+
+    def kernels(self) -> list[Lowered]:
+        """The kernel of the nest, and one before it for panels that all threads share."""
+        made = self.kernel()
+        return [self.packing_kernel(), made] if self.packing else [made]
+
+    def packing_kernel(self) -> Lowered:
+        """Threads pack panels in turn."""
+        variables, memories = free(tuple(self.packing))
+        used = {place.name for place in (*variables, *memories)}
+        words = tuple(w for w in self.layout.words if w.place.name in used)
+        body = (Step(0, "panels, packed ahead", tuple(self.packing)),)
+        elements = sum(self.layout.elements(w.item) for w in words if isinstance(w.item, PanelsOf))
+        return Lowered(Kernel(words, body), Nest(None, (), "packs panels for all threads"), {}, self.layout, elements)
+
+    def kernel(self) -> Lowered:
+        nest, layout = self.nest, self.layout
+        for name in nest.private:
+            layout.roles[name] = Role.COPY
+        for name in nest.private:
+            self.fill_private(name)
+        if nest.index is None:
+            for item in nest.items:
+                self.item(item)
+        else:
+            self.strips_of(nest, 0)
+        local = [w.item for w in layout.words if w.role is Role.LOCAL]
+        scratch = {item: layout.elements(item) * layout.stored(item).itemsize for item in local}
+        return Lowered(Kernel(self.words(), tuple(self.scope.body)), nest, scratch, layout)
+
+    def words(self) -> tuple[Word, ...]:
+        """The context: of a copy, the size in bytes and the tensor that the first part adds to as well."""
+        layout = self.layout
+        for position, found in enumerate(layout.words):
+            if found.role is Role.COPY:
+                name = str(found.item)
+                size = layout.number(("bytes", name), layout.elements(name) * layout.stored(name).itemsize)
+                own = Variable(f"own{position}", WORD)
+                layout.words.append(Word(own, Role.OWN, name))
+                layout.words[position] = replace(found, bytes=size, own=own)
+        return tuple(layout.words)
+
+    # -- nests
+
+    def strips_of(self, nest: Nest, level: int) -> None:
+        """The loop over the strips of a nest, and its items."""
+        assert nest.index is not None
+        scope, index = self.scope, nest.index
+        before: list[Statement] = []
+        self.ahead.append(before)
+        with scope.collected() as body, self.strip_loop(nest, level) as (low, high):
+            self.levels.append((index, frozenset(s.target.tensor for s in nest.statements)))
+            with self.cut_to_strip(nest, low, high):
+                for item in nest.items:
+                    if isinstance(item, Nest):
+                        self.inner_nest(item, level + 1)
+                    else:
+                        self.item(item)
+            self.levels.pop()
+        self.ahead.pop()
+        if before:
+            scope.add(self.outlined("panels, packed ahead", before))
+        scope.add(*body)
+
+    def inner_nest(self, nest: Nest, level: int) -> None:
+        self.begin_sums(nest)
+        filled = set(self.filled)
+        self.strips_of(nest, level)
+        self.filled = filled | (self.filled - set(nest.local))
+
+    @contextmanager
+    def strip_loop(self, nest: Nest, level: int) -> Iterator[tuple[Variable, Variable]]:
+        """Gives the bounds of a strip."""
+        assert nest.index is not None
+        scope, grain = self.scope, nest.grain
+        low, high, strip, strips = (Variable(f"{name}{level}", WORD) for name in ("low", "high", "strip", "strips"))
+        size = self.layout.size(nest.index)
+        units = size // grain
+        scope.set(strips.name, most(least(self.how_many(nest, level, units), units), 1))
+        first, step = (PART, PARTS) if level == 0 else (ZERO, ONE)
+        with scope.counted(strip, first, strips, step):
+            scope.set(low.name, strip * units // strips * grain)
+            end = scope.set(high.name, (strip + 1) * units // strips * grain)
+            scope.set(high.name, Choice(compare("<", strip, strips - 1), end, size))
+            yield low, high
+
+    def how_many(self, nest: Nest, level: int, units: Value) -> Value:
+        """The strips of a nest; the outermost have a multiple of the parts, so that all have the same number."""
+        parts = PARTS if level == 0 else ONE
+        share = nest.strip // nest.grain
+        if nest.strip:
+            many = (units + (share - 1)) // share
+        elif any(nest.index in ir.index_names(s.guard) for s in nest.statements if s.guard):
+            many = parts * UNEVEN
+        else:
+            many = parts
+        return (most(many, 1) + PARTS - 1) // PARTS * PARTS if level == 0 else many
+
+    @contextmanager
+    def cut_to_strip(self, nest: Nest, low: Variable, high: Variable) -> Iterator[None]:
+        """Within it, loops over the index run over a strip, and tensors of the nest's own have but that."""
+        assert nest.index is not None
+        layout, index = self.layout, nest.index
+        longest = nest.most(layout.count(index), layout.is_constant(index))
+        self.scope.strips[index] = (low, high)
+        layout.least[index] = nest.grain
+        if nest.strip:
+            layout.most[index] = longest
+            for name in nest.local:
+                layout.roles[name] = Role.LOCAL
+                layout.cuts.setdefault(name, {})[nest.axes[name]] = Cut(low, min(longest, layout.count(index)))
+        yield
+        layout.most.pop(index, None)
+        del self.scope.strips[index], layout.least[index]
+
+    def begin_sums(self, nest: Nest) -> None:
+        """First values of what the strips of an inner nest add to, one strip after the other."""
+        for statement in nest.statements:
+            assert isinstance(statement, Planned)
+            if statement.target.tensor not in nest.local:  # it lives in the nest around this one
+                self.fill(statement)
+            if self.stores(statement) and nest.index not in ir.index_names(statement.target):
+                self.plain.first_values(statement)
+                self.begun.add(statement.target.tensor)
+
+    def stores(self, statement: Planned) -> bool:
+        """Whether a statement stores where it would add."""
+        name = statement.target.tensor
+        return statement.first and name not in self.begun and self.layout.roles.get(name) is not Role.COPY
+
+    def item(self, item: Nest | ir.Item) -> None:
+        if isinstance(item, ir.Block):
+            self.fill(item)
+            size = self.layout.size(item.index)
+            bounds = (size - 1, word(-1), word(-1)) if item.down else (ZERO, size, ONE)
+            with self.scope.counted(self.layout.index(item.index), *bounds):
+                self.scope.fixed.add(item.index)
+                for inner in item.body:
+                    self.item(inner)
+                self.scope.fixed.discard(item.index)
+        else:
+            assert isinstance(item, Planned)
+            self.fill(item)
+            self.statement(item)
+
+    # -- first values
+
+    def fill_private(self, name: str) -> None:
+        elements: Value = self.layout.number(("elements", name), self.layout.elements(name))
+        if name in self.continued:
+            elements = Choice(compare(">", PART, ZERO), elements, ZERO)
+        self.fill_all(name, elements)
+
+    def fill_all(self, name: str, elements: Value) -> None:
+        k = Variable("k", WORD)
+        with self.scope.counted(k, ZERO, elements):
+            self.scope.store(self.layout.tensor(name), k, first_value(name, self.loops, self.layout))
+
+    def fill(self, item: ir.Item) -> None:
+        """Local tensors hold their identity before the first statement that does not write all of them."""
+        for statement in statements_in(item):
+            name = statement.target.tensor
+            assert isinstance(statement, Planned)
+            if name in self.filled or self.layout.roles.get(name) is not Role.LOCAL:
+                continue
+            self.filled.add(name)
+            if not statement.first:
+                self.fill_all(name, self.layout.number(("kept", name), self.layout.elements(name)))
+
+    # -- one statement
+
+    def statement(self, statement: Planned) -> None:
+        with self.scope.collected() as body:
+            self.statement_body(statement)
+        self.scope.add(self.outlined(self.renamed(statement), body))
+
+    def outlined(self, comment: str, body: list[Statement]) -> Step:
+        """A function of its own: compilers take longer for one long function than for many."""
+        self.steps += 1
+        return Step(self.steps - 1, comment, tuple(body))
+
+    def statement_body(self, statement: Planned) -> None:
+        scope, store = self.scope, self.stores(statement)
+        found = Roles(statement, self.write, scope.fixed, self.levels).find()
+        if found is None:
+            self.plain.emit(statement, store)
+            return
+        writer = ContractionWriter(found, statement, scope, store, self.steps, self.ahead, self.packing)
+        writer.emit(lambda: self.plain.emit(statement, store))
+
+    def renamed(self, statement: ir.Statement) -> str:
+        """The statement in the kernel's own names."""
+
+        def change(node: Expr) -> Expr:
+            match node:
+                case ir.Index(name=name):
+                    return ir.Index(self.layout.index(name).name)
+                case ir.Access(tensor=tensor):
+                    return replace(node, tensor=self.layout.tensor(tensor).name)
+                case ir.Size() | ir.AxisSize() | ir.Static():
+                    return Number(self.layout.sizes.value(node)) if isinstance(node, ir.Static) else ir.Static("n")
+            return node
+
+        return show_statement(ir.map_statement(statement, change))
+
+
+def joining_kernel(name: str, operator: str, layout: Layout) -> Lowered:
+    """Adds the copies of a tensor to it, in the order of the threads."""
+    elements = layout.elements(name)
+    target = layout.tensor(name)
+    copies = layout.keep(CopiesOf(name), elements, layout.stored(name), Role.TENSOR)
+    size = layout.number(("elements", name), elements)
+    count, copy, k = (Variable(word, WORD) for word in ("copies", "copy", "k"))
+    computed = type_of(accumulated(name, layout))
+    scope = Scope(Expressions(layout))
+    with scope.counted(copy, ZERO, count), scope.counted(k, PART * size // PARTS, (PART + 1) * size // PARTS):
+        old, new = cast(Load(target, k), computed), cast(Load(copies, copy * size + k), computed)
+        scope.store(target, k, cast(combined(ir.reduction(operator), old, new), target.type))
+    words = (*layout.words, Word(count, Role.COPIES, name))
+    body = (Step(0, "what other threads have found", tuple(scope.body)),)
+    nest = Nest(None, (), f"adds up {name} of all threads, in their order")
+    return Lowered(Kernel(words, body), nest, {}, layout, elements)
+
+
+def filling_kernel(dtype: np.dtype[Any], value: float) -> Kernel:
+    """Gives all elements of a tensor their first value."""
+    memory = Memory("a0", type_in_memory(dtype))
+    count, k = Variable("n0", WORD), Variable("k", WORD)
+    body = For(k, ZERO, count, ONE, (Store(memory, k, number(value, memory.type)),))
+    words = (Word(memory, Role.TENSOR, ""), Word(count, Role.SIZE, 0))
+    return Kernel(words, (Step(0, "first values", (body,)),))

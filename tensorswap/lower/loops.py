@@ -1,0 +1,177 @@
+"""Loops: those around a statement, from their order and bounds to the conditions that are left inside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from ..kernel import ir as kernel
+from ..kernel.ir import WORD, Set, Value, Variable, compare, extreme
+from ..language import ir
+from ..language.affine import affine
+from ..language.bounds import at_least_zero
+from ..language.build import conjuncts
+from ..language.ir import Expr, Number
+from .expression import Expressions
+from .layout import Layout
+from .once import invariant, repeated
+from .scope import Range, Scope
+
+Inner = Callable[[list[Expr]], None]  # writes what stands inside all loops, for the values at one point
+
+
+def loop_order(statement: ir.Statement, scope: Scope) -> list[str]:
+    """Target indices outside, candidates inside, and innermost the index with the most unit strides."""
+    layout = scope.layout
+    names = [i for i in statement.indices if i not in scope.fixed]
+    outer = [i for e in statement.target.indices for i in _names(e) if i in names]
+    order = list(dict.fromkeys([*outer, *names]))
+    if not order:
+        return order
+    guarded = {i for atom in conjuncts(statement.guard) for i in ir.index_names(atom)}
+    best = max(order, key=lambda i: (score(statement, i, layout), order.index(i)))
+    if best not in guarded and score(statement, best, layout) > score(statement, order[-1], layout):
+        order.remove(best)
+        order.append(best)
+    return order
+
+
+def score(statement: ir.Statement, index: str, layout: Layout) -> int:
+    """How many accesses run along memory with the index, less those that jump."""
+    score = 0
+    for access in (statement.target, *statement.reads):
+        stride = 0
+        for place, step in zip(access.indices, layout.strides(access.tensor), strict=True):
+            form = affine(place)
+            if index in ir.index_names(place):
+                c = form.terms.get(index) if form else None
+                stride += abs(int(c.value)) * step if isinstance(c, Number) else 100
+        if stride == 1:
+            score += 2 if access is statement.target else 1
+        elif stride > 1:
+            score -= 3
+    return score
+
+
+def ranges_of(scope: Scope, statement: ir.Statement, order: list[str]) -> tuple[list[Range], list[Value]]:
+    """The bounds of the loops in their order, and the conditions that are left inside them."""
+    atoms = list(conjuncts(statement.guard))
+    ranges = []
+    for position, index in enumerate(order):
+        low, high, used = scope.range(index, atoms, order[:position])
+        atoms = [atom for atom in atoms if atom not in used]
+        ranges.append((low, high))
+    return ranges, conditions(statement, atoms, scope.write)
+
+
+def loops_around(scope: Scope, statement: ir.Statement, order: list[str], values: list[Expr], body: Inner) -> None:
+    """The loops of a statement; what the innermost one does not change is computed before it.
+
+    Where conditions that only indices decide choose between values, the points at which all of them hold have a
+    loop of their own, without them: one that can run in vectors.
+    """
+    write = scope.write
+    ranges, remaining = ranges_of(scope, statement, order)
+
+    def innermost(chosen: list[Expr]) -> None:
+        held = dict(write.held)
+        with scope.when(remaining):
+            scope.hold(repeated(chosen, write.held))
+            body(chosen)
+        write.held = held
+
+    held = dict(write.held)
+    with ExitStack() as around:
+        for index, (low, high) in zip(order[:-1], ranges[:-1], strict=False):
+            around.enter_context(scope.loop(index, low, high))
+        if not order:
+            innermost(values)
+        else:
+            inside = where_all_hold(scope, values, order[-1], order[:-1])
+            if inside is not None:
+                _in_three(scope, order[-1], ranges[-1], inside, values, innermost)
+            else:
+                if not statement.guard:
+                    scope.hold(invariant(values, order[-1]))
+                with scope.loop(order[-1], *ranges[-1]):
+                    innermost(values)
+    write.held = held
+
+
+@dataclass(frozen=True)
+class Inside:
+    """Where all conditions hold: the values there, what must hold of outer indices, and bounds of the innermost."""
+
+    values: list[Expr]
+    outer: list[Value]
+    lows: list[Value]
+    highs: list[Value]
+
+
+def _in_three(scope: Scope, index: str, bounds: Range, inside: Inside, values: list[Expr], innermost: Inner) -> None:
+    """The innermost loop in three: the points where all conditions hold, and those before and behind them."""
+    low, high = bounds
+    begin, middle, rest = scope.set("begin", low), scope.set("middle", high), scope.set("rest", high)
+    with scope.when(inside.outer):
+        scope.add(Set(middle, extreme("min", [extreme("max", [begin, *inside.lows]), rest])))
+        scope.add(Set(rest, extreme("max", [middle, extreme("min", [rest, *inside.highs])])))
+    with scope.loop(index, middle, rest):
+        innermost(inside.values)
+    side = Variable("side", WORD)
+    with scope.counted(side, 0, 2):
+        before = compare("==", side, 0)
+        first = scope.set("first", kernel.Choice(before, begin, rest))
+        past = scope.set("past", kernel.Choice(before, middle, high))
+        with scope.loop(index, first, past):
+            innermost(values)
+
+
+def where_all_hold(scope: Scope, values: list[Expr], index: str, outer: list[str]) -> Inside | None:
+    """None if there are no such conditions."""
+    atoms: dict[Expr, None] = {}
+    for value in values:
+        for node in ir.walk(value):
+            if isinstance(node, ir.Conditional):
+                parts = conjuncts(node.condition)
+                if all(at_least_zero(p) and not any(isinstance(n, ir.Access) for n in ir.walk(p)) for p in parts):
+                    atoms |= dict.fromkeys(parts)
+    mine = [atom for atom in atoms if index in ir.index_names(atom)]
+    lows, highs, used = scope.bounds(index, mine, outer)
+    holding = {atom for atom in atoms if atom in used or index not in ir.index_names(atom)}
+    if not holding:
+        return None
+
+    def change(node: Expr) -> Expr:
+        return node.then if isinstance(node, ir.Conditional) and set(conjuncts(node.condition)) <= holding else node
+
+    tests = [scope.write.truth(atom) for atom in atoms if index not in ir.index_names(atom)]
+    return Inside([ir.transform(value, change) for value in values], tests, lows, highs)
+
+
+def conditions(statement: ir.Statement, atoms: list[Expr], write: Expressions) -> list[Value]:
+    """What is left of the guard once loop bounds took their part; `inside` first."""
+    tests: list[Value] = []
+    if any(isinstance(atom, ir.Inside) for atom in atoms):
+        tests += write.inside_statement(statement)
+    return tests + [_with_inside(statement, atom, write) for atom in atoms if not isinstance(atom, ir.Inside)]
+
+
+def _with_inside(statement: ir.Statement, node: Expr, write: Expressions) -> Value:
+    """A condition in which `inside` may stand."""
+    match node:
+        case ir.Inside():
+            return kernel.joined("and", write.inside_statement(statement))
+        case ir.Logic(operator=operator, left=left, right=right) if _mentions_inside(node):
+            return kernel.joined(operator, [_with_inside(statement, part, write) for part in (left, right)])
+        case ir.Unary(operator="not", operand=operand) if _mentions_inside(node):
+            return kernel.negation(_with_inside(statement, operand, write))
+    return write.truth(node)
+
+
+def _mentions_inside(node: Expr) -> bool:
+    return any(isinstance(n, ir.Inside) for n in ir.walk(node))
+
+
+def _names(node: Expr) -> list[str]:
+    return [n.name for n in ir.walk(node) if isinstance(n, ir.Index)]

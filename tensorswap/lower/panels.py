@@ -1,0 +1,155 @@
+"""Panels: copies of an operand that lie as tiles read them, made as far out in the nest as nothing changes it."""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack
+
+from ..kernel.ir import (
+    PART, PARTS, WORD, ZERO, Choice, Load, Memory, Role, Value, Variable, compare, is_zero, joined, least, number, total,
+    word,
+)  # fmt: skip
+from ..language import ir
+from ..language.affine import affine
+from ..language.ir import Number
+from .layout import PanelsOf
+from .roles import Mode
+from .scope import Range
+from .tiling import Side, Tiling
+
+SHARED = 1 << 14  # elements of panels for which a kernel of their own pays
+
+ROW, COLUMN, FIRST, LANE, CHUNK = (Variable(name, WORD) for name in ("row", "column", "first", "lane", "chunk"))
+
+
+class Panels:
+    """Writes the packing of one contraction's operands, and tells where tiles find them."""
+
+    def __init__(self, tiling: Tiling) -> None:
+        self.tiling = tiling
+        self.scope = tiling.scope
+        self.write = tiling.write
+        self.layout = tiling.layout
+
+    # -- packing
+
+    def pack_rows(self) -> None:
+        """The panel of one tile's rows of a."""
+        tiling = self.tiling
+        self.pack(tiling.a, self.memory(tiling.a, tiling.rows * tiling.steps), ZERO)
+
+    def pack_columns(self, low: Value) -> None:
+        """The panel of one tile's columns of b, in a block that starts at `low`."""
+        tiling, column = self.tiling, self.tiling.found.column
+        columns = tiling.block or self.layout.greatest_count(column)
+        panel = self.memory(tiling.b, -(-columns // tiling.columns) * tiling.columns * tiling.steps)
+        self.pack(tiling.b, panel, self.place_in_block(low))
+
+    def pack_ahead(self, side: Side) -> None:
+        """Panels of all that a statement reads of an operand, before the strips of some nest around it: each thread has
+        its own, or packs a part of those that all share."""
+        panel = self.memory(side, self.size_ahead(side))
+        along, size = side.operand.along, side.size
+        with ExitStack() as around:
+            for name in self.loops_of(side):
+                around.enter_context(self.scope.loop(name, *self.tiling.ranges[name]))
+            low, high = self.tiling.ranges[along]
+            begin, step = (low + PART * size, PARTS * size) if self.shared(side) else (low, word(size))
+            around.enter_context(self.scope.counted(FIRST, begin, high, step))
+            self.scope.set(self.layout.index(along).name, least(FIRST, high - size))
+            self.pack(side, panel, self.place_ahead(side, FIRST))
+
+    def pack(self, side: Side, panel: Memory, place: Value) -> None:
+        """Copies one panel: for each step of the sum, the elements that a tile spans, side by side."""
+        tiling, scope = self.tiling, self.scope
+        loops: list[tuple[Variable, Range]] = []
+        terms, step = [], side.size
+        for name in reversed(tiling.found.summed):
+            low, high = tiling.ranges[name]
+            if tiling.chunk is not None and name == tiling.found.summed[0]:
+                low, high = CHUNK, least(CHUNK + tiling.chunk, high)
+            loops.insert(0, (self.layout.index(name), (low, high)))
+            terms.append((self.layout.index(name) - low) * step)
+            step *= self.layout.count(name)
+        lanes = (LANE, (ZERO, word(side.size)))
+        along = side.moves[side.operand.along]
+        access = side.operand.access
+        with ExitStack() as around:
+            for variable, (low, high) in [*loops, lanes] if along == 1 else [lanes, *loops]:
+                around.enter_context(scope.counted(variable, low, high))
+            value: Value = Load(self.layout.tensor(access.tensor), self.write.offset(access) + LANE * along)
+            if tiling.found.masks and side is tiling.b:
+                value = Choice(self.inside_masks(), value, number(0, tiling.type), lazy=True)
+            scope.store(panel, total([place, *terms, LANE]), value)
+
+    def inside_masks(self) -> Value:
+        """Whether a lane of a panel of b takes part at a step of the sum."""
+        tests = []
+        for mask in self.tiling.found.masks:
+            form = affine(self.layout.known(mask))
+            assert form is not None
+            coefficient = form.terms[self.tiling.found.column]
+            assert isinstance(coefficient, Number)
+            tests.append(compare(">=", self.write.integer(form.expression()) + LANE * int(coefficient.value), 0))
+        return joined("and", tests)
+
+    # -- memory
+
+    def memory(self, side: Side, elements: int = 0) -> Memory:
+        """Memory that holds the panels of an operand."""
+        role = Role.TENSOR if self.shared(side) else Role.LOCAL
+        return self.layout.keep(PanelsOf(side.name, self.layout.kernel, self.tiling.number), elements, self.tiling.dtype, role)
+
+    def shared(self, side: Side) -> bool:
+        """Whether all threads share panels: large ones that stay as they are for the whole kernel."""
+        operand = side.operand
+        return operand.mode is Mode.AHEAD and operand.level == 0 and self.size_ahead(side) >= SHARED
+
+    def size_ahead(self, side: Side) -> int:
+        """Elements of all panels of an operand."""
+        return math.prod(self.layout.greatest_count(i) for i in self.loops_of(side)) * self.tiles_size(side)
+
+    def loops_of(self, side: Side) -> list[str]:
+        """The loops around the tiles that an operand moves with."""
+        return [i for i in [*self.tiling.outer_loops, *self.tiling.row_loops] if side.moves.get(i)]
+
+    def tiles_size(self, side: Side) -> int:
+        """Elements in the panels of all tiles along an operand."""
+        count = self.layout.greatest_count(side.operand.along)
+        return -(-count // side.size) * side.size * self.tiling.steps
+
+    def place_in_block(self, low: Value) -> Value:
+        """Where the panel of a tile's columns starts, among those of a block."""
+        return (COLUMN - low) * self.tiling.steps
+
+    def place_ahead(self, side: Side, first: Value) -> Value:
+        """Where the panel of a tile starts, among those that were packed ahead."""
+        place = (first - self.tiling.ranges[side.operand.along][0]) * self.tiling.steps
+        step = self.tiles_size(side)
+        for name in reversed(self.loops_of(side)):
+            place = place + (self.layout.index(name) - self.tiling.ranges[name][0]) * step
+            step *= self.layout.greatest_count(name)
+        return place
+
+    # -- what tiles read
+
+    def source(self, side: Side, starts: dict[str, Value], low: Value) -> tuple[Memory, Value]:
+        """The tensor or panel that a tile reads, and where it begins, in a block of columns from `low` on."""
+        found, mode = self.tiling.found, side.operand.mode
+        if mode in (Mode.AHEAD, Mode.PACKED):
+            place = self.place_in_block(low) if side is self.tiling.b else ZERO
+            if mode is Mode.AHEAD:
+                place = self.place_ahead(side, ROW if side is self.tiling.a else COLUMN)
+            if found.bounds or found.masks:
+                place = place + (starts[found.summed[0]] - self.tiling.first_of_sum()) * self.step(side)
+            return self.memory(side), place
+        access = side.operand.access
+        zero = ir.transform(access, ir.substitute_indices(dict.fromkeys(found.summed, Number(0))))
+        assert isinstance(zero, ir.Access)
+        moved = [start * side.moves[name] for name, start in starts.items() if not is_zero(start)]
+        return self.layout.tensor(access.tensor), total([self.write.offset(zero), *moved])
+
+    def step(self, side: Side) -> int:
+        """How far apart the steps of a lane tile lie."""
+        packed = side.operand.mode in (Mode.PACKED, Mode.AHEAD)
+        return side.size if packed else side.moves[self.tiling.found.summed[-1]]

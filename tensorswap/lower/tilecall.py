@@ -1,0 +1,257 @@
+"""Calls of tiles: where one tile begins and ends, and what its edges and guards leave to do beside it.
+
+At an edge the last tile moves back over the one before it; where that would add twice, and where a guard cuts through a
+tile or y is not contiguous, the tile goes to a buffer first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ..kernel import ir as kernel
+from ..kernel.ir import (
+    FALSE, ONE, TRUE, WORD, ZERO, Choice, Choose, Memory, Panel, Role, Set, Skip, TileCall, Value, Variable, compare, constant,
+    extreme, is_zero, joined, least, most, negation, word,
+)  # fmt: skip
+from ..language import ir
+from ..language.affine import Affine, affine
+from ..language.bounds import at_least_zero
+from ..language.ir import Expr, Number
+from .layout import BufferOf
+from .panels import CHUNK, COLUMN, ROW, Panels
+from .roles import Mode
+from .tiling import Tiling
+
+LOOPS = 3  # indices that an outer or dot tile sums over, one inside the other
+Loop = tuple[Value, int, int]  # how often, and how far that moves through a and b
+
+
+@dataclass(frozen=True)
+class Summed:
+    """The loops over summed indices: where each starts, and how many values it runs over."""
+
+    starts: dict[str, Value]
+    counts: list[Value]
+
+
+class TileWriter:
+    """Writes the innermost statements of one contraction: those of a single tile."""
+
+    def __init__(self, tiling: Tiling, panels: Panels, store: bool) -> None:
+        self.tiling = tiling
+        self.panels = panels
+        self.store = store  # whether the tile holds the first values of its elements
+        self.found = tiling.found
+        self.statement = tiling.statement
+        self.scope = tiling.scope
+        self.write = tiling.write
+        self.layout = tiling.layout
+        self.row, self.column = (self.layout.index(name) for name in (self.found.row, self.found.column))
+
+    def emit(self, low: Value) -> None:
+        """The call, in a block of columns from `low` on."""
+        summed = self.summed()
+        a, b = (self.operand(side, summed, low) for side in (self.tiling.a, self.tiling.b))
+        corners = self.corners()
+        if corners:
+            with self.scope.when([joined("or", [compare("<", greatest, 0) for _, greatest in corners])]):
+                self.scope.add(Skip())
+        keep, y = self.keep(), self.target()
+        aside = self.aside(corners, keep)
+        if aside is not None:
+            keep, y = self.through_buffer(aside, keep, y)
+        loops = tuple((count, word(in_a), word(in_b)) for count, in_a, in_b in self.loops(summed))
+        self.scope.add(TileCall(self.tiling.tile, a, b, y, loops, self.scale(), keep))
+        if aside is not None:
+            self.write_back(aside)
+        if self.found.bounds:
+            self.left_over()
+
+    # -- operands
+
+    def operand(self, side: object, summed: Summed, low: Value) -> Panel:
+        tiling = self.tiling
+        if side is tiling.a:
+            row = ONE if self.found.form == "lane" else word(tiling.a.moves[self.found.row])
+            return Panel(*self.panels.source(tiling.a, summed.starts, low), row, ZERO)
+        column = word(tiling.b.moves[self.found.column]) if self.found.form == "dot" else ONE
+        return Panel(*self.panels.source(tiling.b, summed.starts, low), ZERO, column)
+
+    def target(self) -> Panel:
+        zero = ir.substitute_indices(dict.fromkeys(self.found.summed, Number(0)))
+        y = ir.transform(self.statement.target, zero)
+        assert isinstance(y, ir.Access)
+        across, along = (word(self.tiling.of_y[name]) for name in (self.found.row, self.found.column))
+        return Panel(self.layout.tensor(y.tensor), self.write.offset(y), across, along)
+
+    def scale(self) -> Value:
+        value = self.write.value(self.found.scale, self.tiling.dtype)
+        return -value if self.statement.operator == "-=" else value
+
+    def keep(self) -> Value:
+        """Whether a tile adds to what stands in its place."""
+        if not self.store:
+            return TRUE
+        return FALSE if self.tiling.chunk is None else compare(">", CHUNK, self.tiling.first_of_sum())
+
+    # -- the sum
+
+    def summed(self) -> Summed:
+        starts, counts = {}, []
+        for position, name in enumerate(self.found.summed):
+            low, high = self.tiling.ranges[name]
+            count = high - low
+            if position == 0 and self.tiling.chunk is not None:
+                low, count = CHUNK, least(self.tiling.chunk, high - CHUNK)
+            elif position == 0 and (self.found.bounds or self.found.masks):
+                low, count = self.common_range(low, high)
+            starts[name] = low
+            counts.append(count)
+        return Summed(starts, counts)
+
+    def loops(self, summed: Summed) -> list[Loop]:
+        """The loops of a tile; one for two that run on where the other ends."""
+        if self.found.form == "lane":
+            times: Value = ONE
+            for count in summed.counts:
+                times = times * count
+            return [(times, self.panels.step(self.tiling.a), self.panels.step(self.tiling.b))]
+        result: list[Loop] = []
+        for name, count in zip(self.found.summed, summed.counts, strict=True):
+            in_a, in_b, times = self.tiling.a.moves[name], self.move_in_b(name), constant(count)
+            if result and times is not None and result[-1][1:] == (in_a * times, in_b * times):
+                result[-1] = (result[-1][0] * times, in_a, in_b)
+            else:
+                result.append((count, in_a, in_b))
+        return [(ONE, 0, 0)] * (LOOPS - len(result)) + result
+
+    def move_in_b(self, name: str) -> int:
+        """How far a step of a summed index moves through b, or through its panel."""
+        if self.found.b.mode not in (Mode.PACKED, Mode.AHEAD):
+            return self.tiling.b.moves[name]
+        step = self.tiling.columns
+        for inner in reversed(self.found.summed):
+            if inner == name:
+                break
+            step *= self.layout.count(inner)
+        return step
+
+    def common_range(self, low: Value, high: Value) -> tuple[Value, Value]:
+        """The start and the number of values of the summed index: those that all rows of a tile have in common, and
+        that some column of it has."""
+        k = self.found.summed[0]
+        lows, highs = [low], [high]
+        for bound in (*self.found.bounds, *self.found.masks):
+            form = self.form(bound)
+            rest = self.over_tile(form.without(k), greatest=bound in self.found.masks)
+            if form.terms[k] == Number(1):  # k + rest >= 0 for every row of the tile
+                lows.append(-rest)
+            else:
+                highs.append(rest + 1)
+        first = self.scope.set("low_k", extreme("max", lows))
+        past = self.scope.set("high_k", most(first, extreme("min", highs)))
+        return first, past - first
+
+    def form(self, bound: Expr) -> Affine:
+        form = affine(self.layout.known(bound))
+        assert form is not None
+        return form
+
+    def over_tile(self, form: Affine, greatest: bool) -> Value:
+        """The least or the greatest value of a form over the elements of a tile."""
+        shift = 0
+        for name, size in ((self.found.row, self.tiling.rows), (self.found.column, self.tiling.columns)):
+            coefficient = form.terms.get(name, Number(0))
+            assert isinstance(coefficient, Number)
+            shift += (max if greatest else min)(int(coefficient.value) * (size - 1), 0)
+        return self.write.integer(form.expression()) + shift
+
+    # -- edges and guards
+
+    def aside(self, corners: list[tuple[Value, Value]], keep: Value) -> Variable | None:
+        """Whether a tile may not go straight to its place; None if it always may."""
+        if self.found.form != "dot" and self.tiling.of_y[self.found.column] != 1:
+            return self.scope.set("aside", TRUE)
+        reasons = [] if keep is FALSE else self.edges()
+        reasons += [compare("<", smallest, 0) for smallest, _ in corners]
+        return self.scope.set("aside", joined("or", reasons)) if reasons else None
+
+    def edges(self) -> list[Value]:
+        """Conditions under which a tile was moved back over the one before."""
+        result = []
+        for name, step, start in ((self.found.row, self.tiling.rows, ROW), (self.found.column, self.tiling.columns, COLUMN)):
+            low, high = self.tiling.ranges[name]
+            past = constant(high)
+            if not is_zero(low) or past is None or past % step:
+                result.append(compare("<", self.layout.index(name), start))
+        return result
+
+    def corners(self) -> list[tuple[Value, Value]]:
+        """For each guard, the least and the greatest value over the tile of what must be at least 0."""
+        forms = [self.form(bound) for atom in self.found.guards for bound in at_least_zero(atom)]
+        return [(self.over_tile(form, greatest=False), self.over_tile(form, greatest=True)) for form in forms]
+
+    def through_buffer(self, aside: Variable, keep: Value, y: Panel) -> tuple[Value, Panel]:
+        scope = self.scope
+        into = Memory("into", self.tiling.type)
+        scope.add(Choose(into, aside, self.buffer(), y.memory))
+        at = scope.set("place", Choice(aside, ZERO, y.at))
+        across = scope.set("across", Choice(aside, word(self.tiling.columns), y.row))
+        along = scope.set("along", Choice(aside, ONE, y.column)) if self.found.form == "dot" else ONE
+        kept = keep if keep is FALSE else joined("both", [keep, negation(aside)])
+        return kept, Panel(into, at, across, along)
+
+    def buffer(self) -> Memory:
+        size = self.tiling.rows * self.tiling.columns
+        return self.layout.keep(BufferOf(self.tiling.type), size, self.tiling.dtype, Role.LOCAL)
+
+    def write_back(self, aside: Variable) -> None:
+        """From the buffer to the elements that are this tile's own."""
+        scope, found, tiling = self.scope, self.found, self.tiling
+        with scope.when([aside]), self.over_rows() as first_column:
+            columns = scope.counted(self.column, COLUMN, first_column + tiling.columns)
+            with columns, scope.when([self.write.truth(atom) for atom in found.guards]):
+                at = (self.row - Variable("first_row", WORD)) * tiling.columns + (self.column - first_column)
+                value: Value = kernel.Load(self.buffer(), at)
+                place = self.write.element(self.statement.target)
+                if not self.store or found.guards:
+                    value = place + value
+                elif tiling.chunk is not None:
+                    value = Choice(compare(">", CHUNK, tiling.first_of_sum()), place + value, value, lazy=True)
+                scope.store(place.memory, place.offset, value)
+
+    def left_over(self) -> None:
+        """The points of a tile whose summed index is not common to all of its elements."""
+        scope, found = self.scope, self.found
+        k = found.summed[0]
+        low, high = self.tiling.ranges[k]
+        low_k, high_k = Variable("low_k", WORD), Variable("high_k", WORD)
+        with self.over_rows() as first_column:
+            lows, highs = [low], [high]
+            for bound in found.bounds:
+                form = self.form(bound)
+                rest = self.write.integer(form.without(k).expression())
+                if form.terms[k] == Number(1):
+                    lows.append(-rest)
+                else:
+                    highs.append(rest + 1)
+            smallest, greatest = scope.set("least", extreme("max", lows)), scope.set("most", extreme("min", highs))
+            for first, past in ((smallest, least(greatest, low_k)), (most(smallest, high_k), greatest)):
+                with scope.loop(k, first, past):
+                    factor = scope.set("number", self.write.element(found.a.access) * self.scale())
+                    columns = scope.counted(self.column, COLUMN, first_column + self.tiling.columns)
+                    with columns, scope.when([self.write.truth(atom) for atom in found.guards]):
+                        place = self.write.element(self.statement.target)
+                        scope.store(place.memory, place.offset, place + factor * self.write.element(found.b.access))
+
+    @contextmanager
+    def over_rows(self) -> Iterator[Variable]:
+        """A loop over the rows that are this tile's own; gives its first column. Row and column are as before behind
+        it."""
+        scope = self.scope
+        first_row, first_column = scope.set("first_row", self.row), scope.set("first_column", self.column)
+        with scope.counted(self.row, ROW, first_row + self.tiling.rows):
+            yield first_column
+        scope.add(Set(self.row, first_row), Set(self.column, first_column))

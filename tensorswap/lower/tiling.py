@@ -1,0 +1,85 @@
+"""Tiling: the size of a contraction's tiles, the loops around them, and how much is packed at a time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..kernel import registers
+from ..kernel.ir import Tile, Value, is_zero, type_of
+from ..kernel.registers import ROWS, VECTORS
+from ..language import ir
+from .roles import Contraction, Mode, Operand, strides
+from .scope import Range, Scope
+
+STEPS = 256  # steps of a sum whose panels are packed at a time, if there are many more
+COLUMNS = 256  # columns whose panels are packed at a time, if there are many more
+
+
+@dataclass(frozen=True)
+class Side:
+    """One operand: how far each index moves through it, and how many elements of it a tile spans."""
+
+    name: str
+    operand: Operand
+    moves: dict[str, int]
+    size: int
+
+
+class Tiling:
+    """All that packing and the loops around tiles have to agree on. `ranges` tells where each loop starts and ends."""
+
+    def __init__(self, found: Contraction, statement: ir.Statement, scope: Scope, number: int) -> None:
+        self.found = found
+        self.statement = statement
+        self.number = number  # of the statement, in its kernel
+        self.scope = scope
+        self.write = scope.write
+        self.layout = scope.layout
+        self.ranges: dict[str, Range] = {
+            i: scope.range(i, [], [])[:2] for i in statement.indices if i not in scope.fixed
+        }
+        self.dtype = self.layout.stored(statement.target.tensor)
+        self.type = type_of(self.dtype)
+        self.tile, self.rows, self.columns = self.shape()
+        of_a, of_b, self.of_y = (
+            strides(access, self.layout) or {} for access in (found.a.access, found.b.access, statement.target)
+        )
+        self.a, self.b = Side("a", found.a, of_a, self.rows), Side("b", found.b, of_b, self.columns)
+        inside = {found.row, found.column, *found.summed}
+        outermost = {i for atom in found.conditions for i in ir.index_names(atom)}
+        free = [i for i in self.ranges if i not in inside]
+        self.row_loops = [i for i in free if i not in outermost and of_a.get(i) and not of_b.get(i)]
+        self.outer_loops = [i for i in free if i not in self.row_loops]
+        self.rest = math.prod(self.layout.count(i) for i in found.summed[1:])
+        self.chunk = self.steps_at_a_time()  # values of the first summed index that are packed at a time, if not all
+        self.steps = (self.layout.count(found.summed[0]) if self.chunk is None else self.chunk) * self.rest  # of a panel
+        wide = self.layout.count(found.column) > 2 * COLUMNS
+        self.block = COLUMNS if found.b.mode is Mode.PACKED and wide else None  # columns at a time
+
+    def steps_at_a_time(self) -> int | None:
+        found, first = self.found, self.found.summed[0]
+        most = max(STEPS // max(self.rest, 1), 1)
+        known = self.layout.is_constant(first) and is_zero(self.ranges[first][0])
+        long = not known or self.layout.count(first) > 2 * most
+        modes = (found.a.mode, found.b.mode)
+        whole = Mode.AHEAD in modes or bool(found.bounds or found.masks)
+        return most if Mode.PACKED in modes and long and not whole else None
+
+    def shape(self) -> tuple[Tile, int, int]:
+        """The tile, and its rows and columns: no more than there are."""
+        width = registers.vector_bytes()
+        lanes = width // self.dtype.itemsize
+        most_rows, most_columns = (self.layout.least_count(i) for i in (self.found.row, self.found.column))
+        if self.found.form == "dot":
+            rows, columns = int(min(4, most_rows)), int(min(4, most_columns))
+            return Tile("dot", self.type, rows, columns, lanes), rows, columns
+        rows = int(min(ROWS[width], most_rows))
+        while lanes > most_columns:
+            lanes //= 2
+        vectors = int(min(VECTORS[width], most_columns // lanes))
+        return Tile(self.found.form, self.type, rows, vectors, lanes), rows, vectors * lanes
+
+    def first_of_sum(self) -> Value:
+        """Where the loop over the first summed index starts."""
+        return self.ranges[self.found.summed[0]][0]

@@ -1,0 +1,88 @@
+"""Winners: the positions that argmax= and argmin= find, the first of the best among all candidates."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from ..kernel.ir import ZERO, Choice, Load, Memory, Role, Set, Value, compare, joined
+from ..language import ir
+from ..plan.first import Planned
+from .layout import BestOf
+from .loops import loops_around, ranges_of
+from .scope import Scope
+
+
+class WinnerWriter:
+    """A tensor beside the target holds the best values so far."""
+
+    def __init__(self, scope: Scope, loops: ir.Loops) -> None:
+        self.scope = scope
+        self.loops = loops
+        self.write = scope.write
+        self.layout = scope.layout
+
+    def at_once(self, statement: Planned, order: list[str], reduced: list[str]) -> None:
+        """Where candidates are met in their order: best and position are local variables until all are seen."""
+        scope = self.scope
+        best, held, position, dtype = self.contest(statement)
+        ranges, remaining = ranges_of(scope, statement, order)
+        split = len(order) - len(reduced)
+        with ExitStack() as around:
+            for index, bounds in zip(order[:split], ranges[:split], strict=True):
+                around.enter_context(scope.loop(index, *bounds))
+            at = scope.set("at", self.write.offset(statement.target))
+            winner, first = scope.set("best", Load(best, at)), scope.set("first", Load(held, at))
+            with ExitStack() as inner:
+                for index, bounds in zip(order[split:], ranges[split:], strict=True):
+                    inner.enter_context(scope.loop(index, *bounds))
+                inner.enter_context(scope.when(remaining))
+                new = scope.set("new", self.write.value(statement.value, dtype))
+                beats = joined("either", [compare("<", first, 0), compare(_sign(statement), new, winner)])
+                if dtype.kind == "f":  # a NaN beats all numbers
+                    unlike = joined("both", [compare("!=", new, new), compare("==", winner, winner)])
+                    beats = joined("either", [beats, unlike])
+                better = scope.set("better", beats)
+                scope.add(Set(winner, Choice(better, new, winner)), Set(first, Choice(better, position, first)))
+            scope.store(best, at, winner)
+            scope.store(held, at, first)
+
+    def one_by_one(self, statement: Planned, order: list[str]) -> None:
+        """Where they are met in any order."""
+        loops_around(self.scope, statement, order, [], lambda _: self.candidate(statement))
+
+    def candidate(self, statement: Planned) -> None:
+        """The first beats its equals."""
+        scope = self.scope
+        best, held, place, dtype = self.contest(statement)
+        at = scope.set("at", self.write.offset(statement.target))
+        new = scope.set("new", self.write.value(statement.value, dtype))
+        position = scope.set("position", place)
+        winner, first = scope.set("best", Load(best, at)), scope.set("first", Load(held, at))
+        earlier = compare("<", position, first)
+        tests = [
+            compare("<", first, ZERO),
+            compare(_sign(statement), new, winner),
+            joined("both", [compare("==", new, winner), earlier]),
+        ]
+        if dtype.kind == "f":  # a NaN beats all numbers
+            tests.append(joined("both", [compare("!=", new, new), joined("either", [compare("==", winner, winner), earlier])]))
+        with scope.when([joined("either", tests)]):
+            scope.store(best, at, new)
+            scope.store(held, at, position)
+
+    def contest(self, statement: Planned) -> tuple[Memory, Memory, Value, np.dtype[Any]]:
+        """The tensors of best values and of their positions, a candidate's position, and the type of its value."""
+        target = statement.target.tensor
+        dtype = self.write.best(self.loops, target)
+        best = self.layout.keep(BestOf(target), self.layout.elements(target), dtype, Role.TENSOR)
+        position: Value = ZERO
+        for index in ir.candidates(statement):
+            position = position * self.layout.size(index) + self.layout.index(index)
+        return best, self.layout.tensor(target), position + statement.offset, dtype
+
+
+def _sign(statement: ir.Statement) -> str:
+    return ">" if statement.operator == "argmax=" else "<"

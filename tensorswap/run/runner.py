@@ -1,0 +1,152 @@
+"""The runner: a compiled loop over a table of kernels, which checks the arrays of a call before it starts."""
+
+from __future__ import annotations
+
+import ctypes
+from enum import IntEnum
+from functools import cache
+from typing import Any
+
+from ..kernel.ir import (
+    ONE, WORD, ZERO, Body, Cast, Choice, For, I4, If, Launch, Load, Memory, Point, Set, Statement, Store, Value, Variable, compare,
+    joined, word,
+)  # fmt: skip
+from .compile import Function, function
+
+POINTER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class Header(IntEnum):
+    """The words that the runner reads first."""
+
+    ROWS = 0  # of the table: address, parts, threads and place of the context of each kernel
+    LINKS = 1
+    WORDS = 2  # the address of the contexts as they are before a call,
+    COPY = 3  # and of those that the kernels of this call get
+    COUNT = 4  # of their words
+    STEPS = 5
+    ITEMS = 6  # where a list has the address of its items
+    DATA = 7  # where an array has the address of its elements; -1 if the list holds those addresses
+    CHECKED = 8  # arrays that are checked
+    EXPECTED = 9  # the address of what they must be
+    TYPE = 10  # where an object has its type,
+    ARRAY = 11  # and the type of arrays
+    AXES = 12  # where an array has these
+    SHAPE = 13
+    STRIDES = 14
+    DTYPE = 15
+    WRONG = 16  # set by the runner: whether some array is not as expected
+
+
+EXPECTED = 5  # numbers that tell what one array must be, before those of each axis
+
+table, header, links, given = (Memory(name, WORD) for name in ("table", "header", "links", "given"))
+words, copy, objects, expected = (Memory(name, WORD) for name in ("words", "copy", "objects", "expected"))
+array, wrong, at, address, k, row, axis = (
+    Variable(name, WORD) for name in ("array", "wrong", "at", "address", "k", "row", "axis")
+)
+place = Variable("place", WORD)  # in the list of what is expected
+
+
+def field(name: Header) -> Value:
+    return Load(header, word(name))
+
+
+def every(variable: Variable, count: Value, *body: Statement) -> For:
+    return For(variable, ZERO, count, ONE, body)
+
+
+def pointed(memory: str, address: Value) -> tuple[Statement, Memory]:
+    """Words that begin at an address."""
+    made = Memory(memory, WORD)
+    return Point(made, address), made
+
+
+def _unless_wrong(*body: Statement) -> If:
+    return If(compare("==", wrong, 0), body)
+
+
+def _fails(*tests: Value) -> If:
+    return If(joined("or", list(tests)), (Set(wrong, ONE),))
+
+
+def _check() -> Body:
+    """One array is of the type, shape and strides that are expected, with its words between two numbers."""
+    its_type, type = pointed("its_type", array + field(Header.TYPE))
+    axes = Memory("axes", I4)
+    its_dtype, dtype = pointed("its_dtype", array + field(Header.DTYPE))
+    to_shape, shape_at = pointed("shape_at", array + field(Header.SHAPE))
+    its_shape, shape = pointed("shape", Load(shape_at, ZERO))
+    to_strides, strides_at = pointed("strides_at", array + field(Header.STRIDES))
+    its_strides, strides = pointed("strides", Load(strides_at, ZERO))
+    to_data, data_at = pointed("data_at", array + field(Header.DATA))
+    its_data, data = pointed("data", Load(data_at, ZERO))
+
+    def wanted(k: Value | int) -> Value:
+        return Load(expected, place + k)
+
+    extent = compare("!=", Load(shape, axis), wanted(axis * 2 + EXPECTED))
+    stride = compare("!=", Load(strides, axis), wanted(axis * 2 + (EXPECTED + 1)))
+    low, high = compare("<", Load(data, k), wanted(3)), compare(">", Load(data, k), wanted(4))
+    return (
+        _unless_wrong(its_type, _fails(compare("!=", Load(type, ZERO), field(Header.ARRAY)))),
+        _unless_wrong(
+            Point(axes, array + field(Header.AXES)),
+            its_dtype,
+            _fails(
+                compare("!=", Cast(Load(axes, ZERO), WORD), wanted(0)), compare("!=", Load(dtype, ZERO), wanted(1))
+            ),
+        ),
+        _unless_wrong(
+            to_shape, its_shape, to_strides, its_strides, every(axis, wanted(0), _fails(extent, stride))
+        ),
+        _unless_wrong(to_data, its_data, every(k, wanted(2), _fails(low, high))),
+        Set(place, place + EXPECTED + wanted(0) * 2),
+    )
+
+
+def _step() -> Body:
+    """Writes the addresses of all arrays into the contexts, and runs the kernels."""
+    to_data, data_at = pointed("data_at", address + field(Header.DATA))
+
+    def link(k_: int) -> Value:
+        return Load(links, k * 4 + k_)
+
+    def entry(k_: int) -> Value:
+        return Load(table, row * 4 + k_)
+
+    linked = every(
+        k,
+        field(Header.LINKS),
+        Set(address, Load(objects, link(1))),
+        If(compare(">=", field(Header.DATA), 0), (to_data, Set(address, Load(data_at, ZERO)))),
+        Store(copy, link(0), address + link(2) + at * link(3)),
+    )
+    launched = Launch(entry(0), entry(1), field(Header.COPY) + entry(3) * 8, entry(2))
+    return linked, every(row, field(Header.ROWS), launched)
+
+
+def body() -> Body:
+    number = Variable("number", WORD)
+    return (
+        Point(words, field(Header.WORDS)),
+        Point(copy, field(Header.COPY)),
+        Point(objects, Load(given, field(Header.ITEMS))),
+        Point(expected, field(Header.EXPECTED)),
+        Set(wrong, ZERO),
+        Set(place, ZERO),
+        every(number, field(Header.CHECKED), Set(array, Load(objects, number)), *_check()),
+        Store(header, word(Header.WRONG), wrong),
+        every(k, field(Header.COUNT), Store(copy, k, Load(words, k))),
+        every(at, Choice(compare("==", wrong, 0), field(Header.STEPS), ZERO), *_step()),
+    )
+
+
+@cache
+def runner() -> Any:
+    """The compiled loop."""
+
+    def made() -> Function:
+        return [table, header, links, given], body()
+
+    return POINTER(function("the runner", made).address)
