@@ -15,7 +15,7 @@ from ..language.bounds import folded
 from ..language.ir import Expr, Number
 from ..language.sizes import Sizes
 
-COPIES = "copy of a tensor"  # the index over the copies that threads have of a tensor
+COPIES = "(threads-1)"  # the index over the copies that threads have of a tensor
 
 
 FEW = 8  # values of a leading index below which no tile of several rows fits

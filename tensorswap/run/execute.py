@@ -25,7 +25,6 @@ from ..plan.blas import matrix_products
 from ..plan.first import first_writes
 from ..plan.nest import Nest, Nester, lifetimes
 from ..plan.prepare import prepare
-from ..plan.table import shown
 from ..room import SETTING, SMALL, Needed, check_room, of_tensor
 from .arguments import Bound
 from .interrupt import LONG, STOP, interruptibly
@@ -49,7 +48,8 @@ class Executable:
         self.threads = threads
         same = len({array.dtype for array in bound.arrays.values()}) == 1 and bound.dtype.kind == "f"
         self.products = matrix_products(bound.loops, bound.sizes) if same else None
-        self.loops, self.sizes = prepare(bound.loops, bound.sizes)
+        work = prepare(bound.loops, bound.sizes)
+        self.loops, self.sizes = work.loops, work.sizes
         written = infer_types(bound.loops, bound.kinds)  # of the program as it was written: a plan changes no type
         self.types: Types = infer_types(self.loops, bound.kinds, written.tensors)
         self.default = bound.dtype
@@ -59,7 +59,7 @@ class Executable:
         self.stores = first_writes(self.loops, self.sizes)
         self.arguments = [s.target.tensor for s in self.loops.statements if s.operator.startswith("arg")]
         kept = {*self.loops.outputs, *self.loops.inputs, *self.arguments}
-        nester = Nester(self.sizes, kept, lambda name: self.stored(name).itemsize, layout.weight)
+        nester = Nester(self.sizes, kept, work.copies, lambda name: self.stored(name).itemsize, layout.weight)
         self.offsets = argument_offsets(self.loops, self.sizes)
         nests = nester.kernels(self.loops.body)
         self.filled = self.first_values(nests)
@@ -93,7 +93,7 @@ class Executable:
     def joining(self, name: str) -> list[Kernel]:
         """The kernel that adds the copies of a tensor to it, in the order of the threads."""
         writers = [s for s in self.loops.statements if s.target.tensor == name]
-        indices = tuple(ir.Index(f"axis {k} of {name}") for k in range(len(self.sizes.shapes[name])))
+        indices = tuple(ir.Index(f"{name}:{k}") for k in range(len(self.sizes.shapes[name])))
         for k, index in enumerate(indices):
             self.sizes.index[index.name] = self.sizes.shapes[name][k]
         self.constant |= {index.name for index in indices[1:]}
@@ -103,7 +103,8 @@ class Executable:
         value = ir.Access(PARTS + name, (ir.Index(COPIES), *indices))
         statement = ir.Statement(ir.Access(name, indices), ir.reduction(writers[0].operator), value)
         outermost = indices[0].name if indices else None
-        return self.kernels_of(Nest(outermost, (statement,), f"adds up the copies of {name}"))
+        why = "each thread adds up elements of its own" if indices else "one thread adds them up"
+        return self.kernels_of(Nest(outermost, (statement,), why, joins=name))
 
     def begins(self, nest: Nest, name: str) -> bool:
         """Whether nothing before the nest writes the tensor."""
@@ -209,8 +210,9 @@ class Executable:
     def needed(self) -> list[Needed]:
         """The memory that a run takes."""
         results = [of_tensor(name, made[1], made[2].itemsize) for name, made in self.context.named_results()]
-        largest = sorted(self.intermediate, key=lambda b: -b.size)[:1]
-        inside = f"what is kept in between (most of it {shown(largest[0].name)})" if largest else "what is kept"
+        tensors = [b for b in self.intermediate if b.name in self.loops.written]
+        largest = max(tensors, key=lambda b: b.size, default=None)
+        inside = f"what is kept in between ({largest.name} is the largest)" if largest else "what is kept in between"
         return [*results, Needed(inside, self.context.size)]
 
     def scratch(self, kernel: Kernel) -> tuple[dict[str, int], int]:
