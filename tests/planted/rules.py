@@ -30,19 +30,19 @@ FAULTS = (
     ),
     Fault(
         "the quotient rule adds", "wrong sign", "rules/differentiate.py",
-        "(node, Over(right), *after), not negative, conditions)", "(node, Over(right), *after), negative, conditions)",
+        "rule=(node,), after=(Over(right),), negative=True)", "rule=(node,), after=(Over(right),))",
         (EDGES + "test_the_derivative_of_every_operation_is_its_slope[A[i] / B[i]]",),
         "the derivative by a divisor",
     ),
     Fault(
         "a product of three loses a factor", "dropped factor", "rules/differentiate.py",
-        "(*factors[k + 1 :], *after)", "(*factors[k + 2 :], *after)",
+        "after=factors[k + 1 :])", "after=factors[k + 2 :])",
         (CORNERS + "test_derivatives_are_right_to_second_order[product_of_many_factors]",),
         "products of two factors hide it in every second place",
     ),
     Fault(
         "the tangent of a quotient divides once", "dropped factor", "rules/differentiate.py",
-        "else divide(multiply(node, below), right)", "else multiply(node, below)",
+        "product((*part.before, *part.rule, change, *part.after))", "product((*part.before, *part.rule, change))",
         (EDGES + "test_the_derivative_of_every_operation_is_its_slope[B[i] / A[i] / B[i]]",),
         "tangents are tested less than adjoints",
     ),
