@@ -7,6 +7,7 @@ from functools import cache
 
 from ..errors import DerivativeError
 from ..language import ir
+from ..language.build import add, subtract
 from ..language.functions import DEFINED, FLAT
 from ..language.ir import Expr
 from ..language.parse import parse_expression
@@ -58,7 +59,12 @@ def filled(rule: Expr, values: dict[str, Expr]) -> Expr:
     """A rule with expressions in the place of its names."""
 
     def change(node: Expr) -> Expr:
-        return values.get(node.tensor, node) if isinstance(node, ir.Access) else node
+        match node:
+            case ir.Access(tensor=tensor):
+                return values.get(tensor, node)
+            case ir.Binary(operator="+" | "-" as operator, left=left, right=ir.Unary(operator="-") as right):
+                return add(left, right) if operator == "+" else subtract(left, right)
+        return node
 
     return ir.transform(rule, change)
 
