@@ -7,6 +7,7 @@ Two kinds of fenced blocks stand on the pages. ```python blocks are doctest sess
 from __future__ import annotations
 
 import doctest
+import inspect
 import re
 import runpy
 from collections.abc import Iterator
@@ -165,6 +166,18 @@ def test_every_error_class_is_listed() -> None:
     classes = {c.__name__ for c in vars(errors).values() if isinstance(c, type) and issubclass(c, ts.SwapError)}
     table = LANGUAGE.partition("| class | when |")[2].partition("\n\n")[0]
     assert {name for name in classes if f"`{name}`" not in table} == {"SwapError"}
+
+
+def test_the_keywords_of_gradcheck_are_those_of_the_code() -> None:
+    told = LANGUAGE.partition("## Checking a derivative")[2].partition("Keywords:")[2].partition("(`seed`")[0]
+    parameters = inspect.signature(ts.gradcheck).parameters.values()
+    assert re.findall(r"`(\w+)`", told) == [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+
+
+def test_the_changelog_has_the_version() -> None:
+    headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert headings[0] == "Unreleased"
+    assert re.fullmatch(rf"{re.escape(ts.__version__)} \(\d{{4}}-\d\d-\d\d\)", headings[1])
 
 
 def _anchors(text: str) -> set[str]:
