@@ -33,7 +33,7 @@ FUNCTIONS = """
 import numpy as np, tensorswap as ts
 from tensorswap.language.functions import FUNCTIONS
 from tensorswap.run import compile as c
-one = [name for name, (least, most) in FUNCTIONS.items() if most == 1]
+one = [name for name, row in FUNCTIONS.items() if row.most == 1]
 text = "".join(f"Y_{name}[i] = {name}(X[i])\\n" for name in one)
 text += "P[i] = pow(X[i], Z[i]) + atan2(X[i], Z[i]) + hypot(X[i], Z[i]) + X[i] % 0.3\\nU[i] = normal(3, i)"
 program = ts.program(text)

@@ -21,8 +21,7 @@ import tensorswap as ts
 from tensorswap import errors
 from tensorswap.interpret.grid import IDENTITY
 from tensorswap.language import limits
-from tensorswap.language.functions import FLAT, FUNCTIONS, KEYWORDS
-from tensorswap.rules.scalar import BRANCHES, ONE_ARGUMENT, TWO_ARGUMENTS
+from tensorswap.language.functions import FUNCTIONS, KEYWORDS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -119,10 +118,8 @@ def test_the_table_of_functions_is_complete(function: str) -> None:
     assert len(rows(f"`{function}(")) == 1
 
 
-RULES = [
-    *ONE_ARGUMENT.items(), *BRANCHES.items(),
-    *((function, rule) for function, by_argument in TWO_ARGUMENTS.items() for rule in by_argument),
-]  # fmt: skip
+RULES = [(row.name, rule) for row in FUNCTIONS.values() for rule in (*row.derivatives, row.branches) if rule not in "0"]
+FLAT = sorted(row.name for row in FUNCTIONS.values() if row.flat and row.name != "stop")
 
 
 @pytest.mark.parametrize(("function", "rule"), RULES)
@@ -130,7 +127,7 @@ def test_the_table_of_functions_shows_the_rule_in_use(function: str, rule: str) 
     assert f"`{rule}`" in rows(f"`{function}(")[0]
 
 
-@pytest.mark.parametrize("function", sorted(FLAT - {"stop"}))
+@pytest.mark.parametrize("function", FLAT)
 def test_flat_functions_are_shown_with_derivative_zero(function: str) -> None:
     assert rows(f"`{function}(")[0].endswith("| 0 |")
 

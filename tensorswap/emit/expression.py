@@ -9,19 +9,13 @@ import numpy as np
 from ..language import ir
 from ..language.affine import affine, is_constant
 from ..language.build import conjuncts
+from ..language.functions import IN_VECTORS
 from ..language.ir import Expr
 from ..language.types import BOOL, INT, Types, number, promote
 from .layout import Layout
 
 TYPES = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")
 CAST = {np.dtype(name): name for name in TYPES}
-# functions that run in vectors: for all points faster than one by one where they are needed
-QUICK = frozenset({
-    "stop", "min", "max", "relu", "abs", "sign", "sqrt", "floor", "ceil", "round", "exp", "expm1", "log", "log1p",
-    "tanh", "sigmoid", "silu", "softplus", "erf", "gelu",
-})  # fmt: skip
-
-
 POWERS = {2: "square", 3: "cube", 4: "fourth"}
 
 
@@ -166,7 +160,7 @@ class Expressions:
                     )
                     if not bare and not (isinstance(place, ir.Number) and 0 <= place.value < extent):
                         return False
-            elif (isinstance(part, ir.Call) and part.function not in QUICK) or (
+            elif (isinstance(part, ir.Call) and part.function not in IN_VECTORS) or (
                 isinstance(part, ir.Binary)
                 and (part.operator in ("//", "%") or (part.operator == "**" and self.whole_power(part.right) is None))
             ):

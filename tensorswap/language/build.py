@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from . import ir
+from .functions import INDEX_FUNCTIONS
 from .ir import Binary, Call, Expr, Number
 
 ZERO, ONE = Number(0), Number(1)
@@ -188,5 +189,5 @@ def is_integer(node: Expr) -> bool:
         case Binary(operator=operator, left=a, right=b):
             return operator in ("+", "-", "*", "//", "%") and is_integer(a) and is_integer(b)
         case Call(function=function, arguments=arguments):
-            return function in ("min", "max", "abs") and all(map(is_integer, arguments))
+            return function in INDEX_FUNCTIONS and all(map(is_integer, arguments))
     return False
