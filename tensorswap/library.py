@@ -9,6 +9,7 @@ from pathlib import Path
 
 from .errors import ArgumentError
 from .language import ir
+from .language.functions import FUNCTIONS
 from .language.hints import closest
 from .language.parse import Source, parse
 
@@ -44,7 +45,7 @@ class Definitions(Mapping[str, ir.Loops]):
 
     def __getitem__(self, name: str) -> ir.Loops:
         if name not in self.parsed:
-            self.parsed[name] = parse(self.texts[name]).definitions[name]
+            self.parsed[name] = parse(self.texts[name], FUNCTIONS).definitions[name]
         return self.parsed[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -82,7 +83,7 @@ def source_of(path_or_name: str | Path) -> tuple[Source, str]:
             if name in definitions():
                 return Source({name: definitions()[name]}, None), name
         if text in models():
-            return parse(models()[text].read_text(encoding="utf-8")), text
+            return parse(models()[text].read_text(encoding="utf-8"), FUNCTIONS), text
         known = [*definitions(), *models()]
         hint = closest(text, known) or "see ts.ops() for the standard library, or give a .loop file's path"
         raise ArgumentError(f"there is no op {text[:80]!r}", hint=hint)

@@ -14,20 +14,10 @@ from .language import ir
 from .language.ir import Expr
 from .rules.activity import active, check_of, default_wrt
 from .rules.adjoint import Note, derive
-from .rules.differentiate import contributions
-from .rules.scalar import is_flat
+from .rules.differentiate import Contribution, contributions
 
 PASSES = "passes on"  # no gate at all: a plain copy
 REDUCTIONS = {"max=": "max routes", "min=": "min routes", "*=": "multiply swaps"}
-BINARY = {
-    "+": ("add distributes", "add distributes"),
-    "-": ("add distributes", "subtract negates"),
-    "*": ("multiply swaps", "multiply swaps"),
-    "/": ("divide scales", "divide chains"),
-    "**": ("power chains", "power chains"),
-    "%": ("remainder distributes", "remainder chains"),
-}
-ROUTERS = frozenset({"max", "min", "relu"})
 
 
 @dataclass(frozen=True)
@@ -51,9 +41,9 @@ def flows(loops: ir.Loops, wrt: Sequence[str] | None = None, of: Sequence[str] |
     found: list[Flow] = []
     for statement in dict.fromkeys(_Same(note.forward) for note in notes):
         own = [note for note in notes if note.forward is statement.statement]
-        paths = _in_order(statement.statement, passed, wrt)
-        for note, (access, gates) in zip(own, paths, strict=True):
-            patterns = (*_reduction(loops, statement.statement), *gates, *_copies(statement.statement, access, uses))
+        for note, path in zip(own, _in_order(statement.statement, passed, wrt), strict=True):
+            copies = _copies(statement.statement, path.access, uses)
+            patterns = (*_reduction(loops, statement.statement), *path.gates, *copies)
             found.append(Flow(note, tuple(dict.fromkeys(patterns)) or (PASSES,)))
     position = {id(note): k for k, note in enumerate(notes)}
     return sorted(found, key=lambda flow: position[id(flow.note)])
@@ -82,40 +72,10 @@ def _uses(loops: ir.Loops, passed: frozenset[str]) -> dict[str, int]:
     return count
 
 
-def _in_order(
-    statement: ir.Statement, passed: frozenset[str], wrt: Sequence[str]
-) -> list[tuple[ir.Access, tuple[str, ...]]]:
-    """The reads of a statement in the order of its adjoint statements, each with the gates above it."""
-    gates = list(_gates(statement.value, ()))
-    result = []
-    for contribution in contributions(statement.value, passed):
-        at = next(k for k, (access, _) in enumerate(gates) if access is contribution.access)
-        result.append(gates[at])
-        same = [k for k, (access, _) in enumerate(gates) if access is contribution.access]
-        if len(same) > 1:  # one node that stands at several places, as derived programs have them: the next is next
-            del gates[at]
-    result.sort(key=lambda found: list(wrt).index(found[0].tensor) if found[0].tensor in wrt else -1)
-    return result
-
-
-def _gates(node: Expr, above: tuple[str, ...]) -> Iterator[tuple[ir.Access, tuple[str, ...]]]:
-    """Every read that the value depends on smoothly, with the patterns of the operations around it."""
-    match node:
-        case ir.Access():
-            yield node, above
-        case ir.Unary(operator="-", operand=operand):
-            yield from _gates(operand, (*above, "minus negates"))
-        case ir.Binary(operator=operator, left=left, right=right) if operator in BINARY:
-            first, second = BINARY[operator]
-            yield from _gates(left, (*above, first))
-            yield from _gates(right, (*above, second))
-        case ir.Conditional(then=then, otherwise=otherwise):
-            yield from _gates(then, (*above, "branch routes"))
-            yield from _gates(otherwise, (*above, "branch routes"))
-        case ir.Call(function=function, arguments=arguments) if not is_flat(function):
-            verb = "routes" if function in ROUTERS else "chains"
-            for argument in arguments:
-                yield from _gates(argument, (*above, f"{function} {verb}"))
+def _in_order(statement: ir.Statement, passed: frozenset[str], wrt: Sequence[str]) -> list[Contribution]:
+    """The reads of a statement in the order of its adjoint statements."""
+    order = {name: k for k, name in enumerate(wrt)}
+    return sorted(contributions(statement.value, passed), key=lambda found: order.get(found.access.tensor, -1))
 
 
 def _reduction(loops: ir.Loops, statement: ir.Statement) -> Iterator[str]:

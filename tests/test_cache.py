@@ -33,7 +33,7 @@ FUNCTIONS = """
 import numpy as np, tensorswap as ts
 from tensorswap.language.functions import FUNCTIONS
 from tensorswap.run import compile as c
-one = [name for name, (least, most) in FUNCTIONS.items() if most == 1]
+one = [name for name, row in FUNCTIONS.items() if row.most == 1]
 text = "".join(f"Y_{name}[i] = {name}(X[i])\\n" for name in one)
 text += "P[i] = pow(X[i], Z[i]) + atan2(X[i], Z[i]) + hypot(X[i], Z[i]) + X[i] % 0.3\\nU[i] = normal(3, i)"
 program = ts.program(text)
@@ -204,7 +204,7 @@ def test_what_kernels_call_is_part_of_their_key(tmp_path: Path, monkeypatch: pyt
         shutil.copytree(package / part, tmp_path / part)
     monkeypatch.setattr(cache, "__file__", str(tmp_path / "run" / "cache.py"))
     found = [cache.stamp.__wrapped__()]
-    for changed in ("emit/elementary.py", "emit/tile.py", "run/launch.py"):
+    for changed in ("kernel/functions/elementary.py", "kernel/tile.py", "run/launch.py"):
         with (tmp_path / changed).open("a") as file:
             file.write("# changed\n")
         found.append(cache.stamp.__wrapped__())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tensorswap as ts
 from tensorswap.errors import ArgumentError, DtypeError, GradientMismatch, LimitError, ProgramError, ShapeError
-from tensorswap.language.functions import DEFINED, FUNCTIONS
+from tensorswap.language.functions import DEFINED, KNOWN
 
 R = np.random.default_rng(13)
 
@@ -21,8 +21,7 @@ R = np.random.default_rng(13)
 def as_it_was() -> Iterator[None]:
     """Every test begins and ends with the language's own functions."""
     yield
-    for name in list(DEFINED):
-        del DEFINED[name], FUNCTIONS[name]
+    DEFINED.clear()
 
 
 # -- forward and backward
@@ -401,7 +400,7 @@ def test_a_defined_function_is_compiled_and_exported(tmp_path: Any) -> None:
 def test_a_wrong_derivative_is_refused_with_the_point(derivative: str) -> None:
     with pytest.raises(GradientMismatch, match=r"`swish` by x is \S+ at x = \S+, where differences of its value give"):
         ts.define("swish", "x * sigmoid(x)", derivative)
-    assert "swish" not in FUNCTIONS
+    assert "swish" not in KNOWN
     assert "swish" not in DEFINED
     with pytest.raises(ts.SwapError, match="swish"):
         ts.program("Y[i] = 2 * swish(X[i])")
@@ -461,7 +460,7 @@ def test_faults_of_a_definition_are_named(arguments: Any, error: Any, message: s
     with pytest.raises(error, match=message):
         ts.define(*arguments)
     assert not DEFINED
-    assert "f" not in FUNCTIONS
+    assert "f" not in KNOWN
 
 
 def test_a_name_keeps_its_meaning() -> None:
@@ -506,5 +505,5 @@ def test_definitions_are_taken_exactly_where_they_are_right(a: float, b: float, 
         taken = False
     finally:
         if "made" in DEFINED:
-            del DEFINED["made"], FUNCTIONS["made"]
+            del DEFINED["made"]
     assert taken == (error == 0)

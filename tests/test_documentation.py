@@ -7,6 +7,7 @@ Two kinds of fenced blocks stand on the pages. ```python blocks are doctest sess
 from __future__ import annotations
 
 import doctest
+import inspect
 import re
 import runpy
 from collections.abc import Iterator
@@ -20,8 +21,7 @@ import tensorswap as ts
 from tensorswap import errors
 from tensorswap.interpret.grid import IDENTITY
 from tensorswap.language import limits
-from tensorswap.language.functions import FLAT, FUNCTIONS, KEYWORDS
-from tensorswap.rules.scalar import BRANCHES, ONE_ARGUMENT, TWO_ARGUMENTS
+from tensorswap.language.functions import FUNCTIONS, KEYWORDS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -118,10 +118,8 @@ def test_the_table_of_functions_is_complete(function: str) -> None:
     assert len(rows(f"`{function}(")) == 1
 
 
-RULES = [
-    *ONE_ARGUMENT.items(), *BRANCHES.items(),
-    *((function, rule) for function, by_argument in TWO_ARGUMENTS.items() for rule in by_argument),
-]  # fmt: skip
+RULES = [(row.name, rule) for row in FUNCTIONS.values() for rule in (*row.derivatives, row.branches) if rule not in "0"]
+FLAT = sorted(row.name for row in FUNCTIONS.values() if row.flat and row.name != "stop")
 
 
 @pytest.mark.parametrize(("function", "rule"), RULES)
@@ -129,7 +127,7 @@ def test_the_table_of_functions_shows_the_rule_in_use(function: str, rule: str) 
     assert f"`{rule}`" in rows(f"`{function}(")[0]
 
 
-@pytest.mark.parametrize("function", sorted(FLAT - {"stop"}))
+@pytest.mark.parametrize("function", FLAT)
 def test_flat_functions_are_shown_with_derivative_zero(function: str) -> None:
     assert rows(f"`{function}(")[0].endswith("| 0 |")
 
@@ -165,6 +163,18 @@ def test_every_error_class_is_listed() -> None:
     classes = {c.__name__ for c in vars(errors).values() if isinstance(c, type) and issubclass(c, ts.SwapError)}
     table = LANGUAGE.partition("| class | when |")[2].partition("\n\n")[0]
     assert {name for name in classes if f"`{name}`" not in table} == {"SwapError"}
+
+
+def test_the_keywords_of_gradcheck_are_those_of_the_code() -> None:
+    told = LANGUAGE.partition("## Checking a derivative")[2].partition("Keywords:")[2].partition("(`seed`")[0]
+    parameters = inspect.signature(ts.gradcheck).parameters.values()
+    assert re.findall(r"`(\w+)`", told) == [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+
+
+def test_the_changelog_has_the_version() -> None:
+    headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert headings[0] == "Unreleased"
+    assert re.fullmatch(rf"{re.escape(ts.__version__)} \(\d{{4}}-\d\d-\d\d\)", headings[1])
 
 
 def _anchors(text: str) -> set[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import tensorswap as ts
 from tensorswap.errors import DerivativeError, GradientMismatch, ProgramError
-from tensorswap.rules import scalar
+from tensorswap.language.functions import FUNCTIONS
 
 from .generate import Case
 from .test_generated import check_derivatives
@@ -273,7 +275,7 @@ def test_gradcheck_finds_a_planted_wrong_rule(monkeypatch: pytest.MonkeyPatch) -
     program = ts.program("Y[i] = tanh(X[i])")
     x = np.array([0.3, -0.7])
     assert ts.gradcheck(program, X=x).difference_error < 1e-6
-    monkeypatch.setitem(scalar.ONE_ARGUMENT, "tanh", "1 - y")
+    monkeypatch.setitem(FUNCTIONS, "tanh", replace(FUNCTIONS["tanh"], derivatives=("1 - y",)))
     with pytest.raises(GradientMismatch, match=r"X\[0\]"):
         ts.gradcheck(program, X=x)
 
@@ -281,14 +283,14 @@ def test_gradcheck_finds_a_planted_wrong_rule(monkeypatch: pytest.MonkeyPatch) -
 def test_the_property_test_finds_a_planted_wrong_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case("Y[i] = sin(X[i])", {"X": np.array([0.3, -0.7])}, ["X"])
     assert check_derivatives(case)
-    monkeypatch.setitem(scalar.ONE_ARGUMENT, "sin", "-cos(x)")
+    monkeypatch.setitem(FUNCTIONS, "sin", replace(FUNCTIONS["sin"], derivatives=("-cos(x)",)))
     with pytest.raises(AssertionError):
         check_derivatives(case)
 
 
-@pytest.mark.parametrize("name", [*scalar.ONE_ARGUMENT, *scalar.TWO_ARGUMENTS, *scalar.BRANCHES])
+@pytest.mark.parametrize("name", [row.name for row in FUNCTIONS.values() if not row.flat and row.name != "where"])
 def test_every_scalar_rule_in_first_and_second_order(name: str) -> None:
-    arguments = "X[i]" if name in scalar.ONE_ARGUMENT or name == "relu" else "X[i], Z[i]"
+    arguments = "X[i]" if FUNCTIONS[name].most == 1 else "X[i], Z[i]"
     program = ts.program(f"Y[i] = {name}({arguments})")
     arrays = {"X": np.array([0.2, 0.45, 0.81]), "Z": np.array([0.6, 0.3, 1.7])}
     given = {k: v for k, v in arrays.items() if k in program.inputs}

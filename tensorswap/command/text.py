@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError
 from ..models import Model
+from ..program import Program
+from ..rules.known import pattern
 
 Array = NDArray[Any]
 
@@ -80,11 +82,10 @@ def _generator(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed & (2**64 - 1))
 
 
-def _scores(model: Model) -> Any:
+def _scores(model: Model) -> Program:
     """The program that gives the scores of a character model."""
-    from ..program import program  # parses the model's own text
-
-    header, _, body = str(model.program).partition(") -> ")
-    text = body.partition(":\n")[2]
-    axes = "[b,i,v]" if model.name == "gpt" else "[t,b,v]"
-    return program(f"{header}) -> scores{axes}:\n{text}")
+    loops = model.program.loops
+    scores = pattern(loops, "scores")
+    assert loops.header is not None
+    assert scores is not None
+    return Program(replace(loops, header=replace(loops.header, outputs=(scores,))))

@@ -10,27 +10,15 @@ import numpy as np
 from ..errors import ArgumentError, DerivativeError
 from ..flat.gates import Gate
 from ..language import ir
+from ..language.formula import calls
+from ..language.functions import FUNCTIONS
 from ..language.ir import Expr
 from ..rules.expand import expanded
+from ..rules.scalar import branches, written_out
 
-
-def _softplus(x: Any) -> Any:
-    return np.log1p(np.exp(x)) if x.real < 0 else x + np.log1p(np.exp(-x))
-
-
-def _sigmoid(x: Any) -> Any:
-    return 1 / (1 + np.exp(-x))
-
-
-# Functions with a complex derivative, as formulas that keep the imaginary part.
-ANALYTIC: dict[str, Callable[..., Any]] = {
-    "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "log1p": np.log1p, "expm1": np.expm1, "sin": np.sin, "cos": np.cos,
-    "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
-    "tanh": np.tanh, "sigmoid": _sigmoid, "softplus": _softplus, "silu": lambda x: x * _sigmoid(x),
-    "pow": lambda a, b: a**b, "hypot": lambda a, b: np.sqrt(a * a + b * b), "stop": lambda x: x.real + 0j,
-    "relu": lambda x: x if x.real > 0 else 0j,
-    "max": lambda a, b: a if a.real >= b.real else b,
-    "min": lambda a, b: a if a.real <= b.real else b,
+# What numpy does not compute with complex numbers, or not as a function with a derivative.
+OWN: dict[str, Callable[..., Any]] = {
+    "hypot": lambda a, b: np.sqrt(a * a + b * b), "stop": lambda x: x.real + 0j,
 }  # fmt: skip
 
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
@@ -74,11 +62,27 @@ def _evaluate(node: Expr, found: Mapping[str, Any]) -> Any:
             return bool(_evaluate(right, found)) if first == (operator == "and") else first
         case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
             return _evaluate(then if _evaluate(condition, found) else otherwise, found)
-        case ir.Call(function=function, arguments=arguments) if function in ANALYTIC:
-            return ANALYTIC[function](*(_evaluate(a, found) for a in arguments))
+        case ir.Call() if (branched := branches(node)) is not None:
+            return _evaluate(branched, found)
+        case ir.Call(function=function, arguments=arguments) if (analytic := _analytic(function)) is not None:
+            return analytic(*(_evaluate(a, found) for a in arguments))
     what = node.function if isinstance(node, ir.Call) else getattr(node, "operator", type(node).__name__)
     raise DerivativeError(
         f"`{what}` has no complex derivative, so that a complex step would be wrong",
         node.span,
         'use method="central"',
     )
+
+
+def _analytic(name: str) -> Callable[..., Any] | None:
+    """A function with a complex derivative: one that keeps the imaginary part."""
+    if name in OWN:
+        return OWN[name]
+    row = FUNCTIONS[name]
+    if row.flat or row.random:
+        return None
+    if row.value and all(map(_analytic, calls(row.value))):
+        formula = written_out(ir.Call(name, (ir.Access("x"),)))
+        return lambda x: _evaluate(formula, {"x": x})
+    ufunc = getattr(np, row.numpy, None)
+    return ufunc if {"D->D", "DD->D"} & {*getattr(ufunc, "types", ())} else None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .apply import apply
-from .scalar import RULES, Scalar, step
+from .scalar import RULES, Scalar
 from .tensor import Tensor
 
 
@@ -18,7 +18,7 @@ class Compiled:
 
     def __call__(self, operand: Any) -> Any:
         if type(operand) is Scalar:
-            return step(operand, *RULES[self.name](operand.value))
+            return RULES[self.name](operand)
         made = apply(f"Y[...] = {self.name}(X[...])", X=operand)
         return made if isinstance(operand, Tensor) else made.value
 

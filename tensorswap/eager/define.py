@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .. import library
 from ..errors import ArgumentError, GradientMismatch, LimitError, ProgramError
 from ..language import ir
-from ..language.functions import DEFINED, FUNCTIONS, KEYWORDS, RANDOM, Defined
+from ..language.functions import DEFINED, KEYWORDS, KNOWN, RANDOM, Defined, Known
 from ..language.ir import Expr
 from ..language.limits import NAME_LENGTH
 from ..program import Program
@@ -48,14 +48,9 @@ def define(
                 hint=f"choose another name, such as `{called}2`",
             )
         return
-    FUNCTIONS[called] = (len(arguments), len(arguments))  # the derivative may call it, too
-    DEFINED[called] = Defined(arguments, expanded(made.value), ())
-    try:
-        DEFINED[called] = made.whole(derivative)
-        made.check(DEFINED[called], _points(called, arguments, at))
-    except BaseException:
-        del FUNCTIONS[called], DEFINED[called]
-        raise
+    defined = made.whole(derivative)
+    made.check(defined, _points(called, arguments, at))
+    DEFINED[called] = defined  # only now: no text may know a name that is refused
 
 
 def _signature(name: str, value: str, derivative: Any) -> tuple[str, tuple[str, ...]]:
@@ -80,7 +75,7 @@ def _signature(name: str, value: str, derivative: Any) -> tuple[str, tuple[str, 
 
 
 def _check_name(called: str, arguments: tuple[str, ...]) -> None:
-    taken = {**dict.fromkeys(KEYWORDS, "a word"), **dict.fromkeys(FUNCTIONS, "a function")}
+    taken = {**dict.fromkeys(KEYWORDS, "a word"), **dict.fromkeys(KNOWN, "a function")}
     for argument in arguments:
         if not isinstance(argument, str) or argument in taken:
             raise ArgumentError(
@@ -94,15 +89,15 @@ def _check_name(called: str, arguments: tuple[str, ...]) -> None:
         raise ArgumentError(f"`{called}` is an op of the standard library", hint="choose another name")
 
 
-def _parsed(what: str, text: str) -> Expr:
+def _parsed(what: str, text: str, functions: Known = KNOWN) -> Expr:
     if not isinstance(text, str):
         raise ArgumentError(f"a {what} is a text, not {type(text).__name__}", hint='such as "x * sigmoid(x)"')
-    return template(text)
+    return template(text, functions)
 
 
-def _expression(what: str, text: str, called: str, names: Sequence[str]) -> Expr:
+def _expression(what: str, text: str, called: str, names: Sequence[str], functions: Known = KNOWN) -> Expr:
     """A text of scalars alone, which the given names stand for."""
-    expression = _parsed(what, text)
+    expression = _parsed(what, text, functions)
     for node in ir.walk(expression):
         if isinstance(node, ir.Access) and (node.indices or node.tensor not in names):
             shown = f"{node.tensor}[...]" if node.indices else node.tensor
@@ -163,15 +158,16 @@ class _Definition:
     def whole(self, derivative: Any) -> Defined:
         names = (*self.arguments, "y")
         texts = _texts(self.called, self.arguments, derivative)
-        rules = tuple(_expression("derivative", text, self.called, names) for text in texts)
-        return Defined(self.arguments, expanded(self.value), rules)
+        bare = Defined(self.arguments, expanded(self.value), ())
+        known = {**KNOWN, self.called: bare}  # the derivative may call it, too
+        return replace(bare, derivatives=tuple(_expression("derivative", t, self.called, names, known) for t in texts))
 
     def check(self, defined: Defined, points: NDArray[np.float64]) -> None:
         """Holds each derivative against differences of the value."""
         own = ir.Call(self.called, tuple(ir.Access(a) for a in self.arguments))
         for position, argument in enumerate(self.arguments):
             rule = filled(defined.derivatives[position], {"y": own} if "y" not in self.arguments else {})
-            actual = self.evaluate(rule, points)
+            actual = self.evaluate(expanded(rule, {**DEFINED, self.called: defined}), points)
             with np.errstate(all="ignore"):
                 expected, spread, rounding = self.differences(points, position)
                 telling = np.isfinite(expected) & (spread <= 1e-3 * np.abs(expected) + rounding)

@@ -1,6 +1,7 @@
-"""Elementwise functions: a table of numpy functions, each with its gradients, one line each; numpy broadcasts.
+"""Elementwise functions: numpy's, each with its derivative as a text of the language; numpy broadcasts.
 
-The gradient by an argument is given g, the gradient of the result, then the result z and the arguments x and y.
+Functions of the language have theirs in its table. The gradient by an argument is a function that is given g, the
+gradient of the result, then the result and the arguments.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
+from ..language.formula import gradient, of_arrays
+from ..language.functions import FUNCTIONS
 from .make import constant, derived, fitted, is_active, plain
 from .scalar import RULES, Scalar, join, step
 from .tensor import CONSTANT, Tensor
@@ -43,13 +46,13 @@ class One:
         return derived(z, (operand,), lambda g: (fitted(gradient(g, z, x), x),))
 
     def of_scalar(self, operand: Scalar) -> Tensor:
-        x = operand.value
         rule = RULES.get(self.name)
         try:
             if rule is not None:
-                return step(operand, *rule(x))
+                return rule(operand)
         except (ArithmeticError, ValueError):
             pass  # numpy knows: inf or nan
+        x = operand.value
         with np.errstate(all="ignore"):
             z = self.function(np.float64(x))
             if self.gradient is None:
@@ -104,58 +107,50 @@ class Two:
         return constant(float(z)) if isinstance(left, Tensor) or isinstance(right, Tensor) else float(z)
 
 
-def _power_by_base(g: Any, z: Any, x: Any, y: Any) -> Any:
-    if type(y) in (int, float):
-        return 2 * g * x if y == 2 else g * (y * x ** (y - 1)) if y != 0 else np.zeros_like(g)
-    return np.where(y != 0, g * (y * np.power(x, np.where(y != 0, y - 1, 0))), 0)
+def _one(name: str, function: Callable[[Any], Any] | None = None, derivative: str = "") -> One:
+    """By its derivative, or by the row of the language's table."""
+    derivative = derivative or FUNCTIONS[name].slopes[0]
+    return One(name, function or of_arrays(name), None if derivative == "0" else gradient("x", derivative))
 
 
-add = Two("+", operator.add, lambda g, z, x, y: g, lambda g, z, x, y: g)
-subtract = Two("-", operator.sub, lambda g, z, x, y: g, lambda g, z, x, y: -g)
-multiply = Two("*", operator.mul, lambda g, z, x, y: g * y, lambda g, z, x, y: g * x)
-divide = Two("/", operator.truediv, lambda g, z, x, y: g / y, lambda g, z, x, y: -g * z / y)
+def _two(name: str, function: Callable[[Any, Any], Any], *derivatives: str) -> Two:
+    """By its derivatives, in which the arguments are a and b, and y is the result."""
+    return Two(name, function, *(gradient("a, b", text) for text in derivatives or FUNCTIONS[name].slopes))
+
+
+def _power_by_base(g: Any, y: Any, a: Any, b: Any) -> Any:
+    """Without a power of zero that is less than nothing; a plain number is mostly 2."""
+    if type(b) in (int, float):
+        return 2 * g * a if b == 2 else g * (b * a ** (b - 1)) if b != 0 else np.zeros_like(g)
+    return np.where(b != 0, g * (b * np.power(a, np.where(b != 0, b - 1, 0))), 0)
+
+
+add = _two("+", operator.add, "1", "1")
+subtract = _two("-", operator.sub, "1", "-1")
+multiply = _two("*", operator.mul, "b", "a")
+divide = _two("/", operator.truediv, "1 / b", "-y / b")
 floor_divide = Two("//", operator.floordiv, None, None)
-remainder = Two("%", operator.mod, lambda g, z, x, y: g, lambda g, z, x, y: -g * np.floor(x / y))
-power = Two("**", operator.pow, _power_by_base, lambda g, z, x, y: np.where(x > 0, g * z * np.log(x), 0))
-maximum = Two(
-    "maximum", np.maximum, lambda g, z, x, y: np.where(x >= y, g, 0), lambda g, z, x, y: np.where(x >= y, 0, g)
-)
-minimum = Two(
-    "minimum", np.minimum, lambda g, z, x, y: np.where(x <= y, g, 0), lambda g, z, x, y: np.where(x <= y, 0, g)
-)
-atan2 = Two(
-    "atan2", np.arctan2, lambda g, z, x, y: g * y / (x * x + y * y), lambda g, z, x, y: -g * x / (x * x + y * y)
-)
-hypot = Two("hypot", np.hypot, lambda g, z, x, y: g * x / z, lambda g, z, x, y: g * y / z)
-logaddexp = Two("logaddexp", np.logaddexp, lambda g, z, x, y: g * np.exp(x - z), lambda g, z, x, y: g * np.exp(y - z))
+remainder = _two("%", operator.mod, "1", "-floor(a / b)")
+power = Two("**", operator.pow, _power_by_base, gradient("a, b", FUNCTIONS["pow"].slopes[1]))
+maximum = _two("maximum", np.maximum, *FUNCTIONS["max"].slopes)
+minimum = _two("minimum", np.minimum, *FUNCTIONS["min"].slopes)
+atan2 = _two("atan2", np.arctan2)
+hypot = _two("hypot", np.hypot)
+logaddexp = _two("logaddexp", np.logaddexp, "exp(a - y)", "exp(b - y)")
 
-negative = One("negative", operator.neg, lambda g, z, x: -g)
-absolute = One("abs", np.absolute, lambda g, z, x: g * np.sign(x))
-square = One("square", np.square, lambda g, z, x: 2 * g * x)
-reciprocal = One("reciprocal", np.reciprocal, lambda g, z, x: -g * z * z)
-sqrt = One("sqrt", np.sqrt, lambda g, z, x: g * 0.5 / z)
-exp = One("exp", np.exp, lambda g, z, x: g * z)
-exp2 = One("exp2", np.exp2, lambda g, z, x: g * z * math.log(2))
-expm1 = One("expm1", np.expm1, lambda g, z, x: g * (z + 1))
-log = One("log", np.log, lambda g, z, x: g / x)
-log2 = One("log2", np.log2, lambda g, z, x: g / (x * math.log(2)))
-log10 = One("log10", np.log10, lambda g, z, x: g / (x * math.log(10)))
-log1p = One("log1p", np.log1p, lambda g, z, x: g / (1 + x))
-sin = One("sin", np.sin, lambda g, z, x: g * np.cos(x))
-cos = One("cos", np.cos, lambda g, z, x: -g * np.sin(x))
-tan = One("tan", np.tan, lambda g, z, x: g * (1 + z * z))
-asin = One("asin", np.arcsin, lambda g, z, x: g / np.sqrt(1 - x * x))
-acos = One("acos", np.arccos, lambda g, z, x: -g / np.sqrt(1 - x * x))
-atan = One("atan", np.arctan, lambda g, z, x: g / (1 + x * x))
-sinh = One("sinh", np.sinh, lambda g, z, x: g * np.cosh(x))
-cosh = One("cosh", np.cosh, lambda g, z, x: g * np.sinh(x))
-tanh = One("tanh", np.tanh, lambda g, z, x: g * (1 - z * z))
-asinh = One("asinh", np.arcsinh, lambda g, z, x: g / np.sqrt(x * x + 1))
-acosh = One("acosh", np.arccosh, lambda g, z, x: g / np.sqrt(x * x - 1))
-atanh = One("atanh", np.arctanh, lambda g, z, x: g / (1 - x * x))
-relu = One("relu", lambda x: np.maximum(x, 0), lambda g, z, x: np.where(x > 0, g, 0))
-sign = One("sign", np.sign, None)
-floor = One("floor", np.floor, None)
-ceil = One("ceil", np.ceil, None)
-rint = One("round", np.rint, None)
-trunc = One("trunc", np.trunc, None)
+sqrt, exp, expm1, log, log1p = map(_one, ("sqrt", "exp", "expm1", "log", "log1p"))
+sin, cos, tan, asin, acos, atan = map(_one, ("sin", "cos", "tan", "asin", "acos", "atan"))
+sinh, cosh, tanh, absolute = map(_one, ("sinh", "cosh", "tanh", "abs"))
+sign, floor, ceil = map(_one, ("sign", "floor", "ceil"))
+rint = _one("round", np.rint)
+trunc = _one("trunc", np.trunc, "0")
+relu = _one("relu", lambda x: np.maximum(x, 0))
+negative = _one("negative", operator.neg, "-1")
+square = _one("square", np.square, "2 * x")
+reciprocal = _one("reciprocal", np.reciprocal, "-y * y")
+exp2 = _one("exp2", np.exp2, f"{math.log(2)} * y")
+log2 = _one("log2", np.log2, f"1 / x / {math.log(2)}")
+log10 = _one("log10", np.log10, f"1 / x / {math.log(10)}")
+asinh = _one("asinh", np.arcsinh, "1 / sqrt(x * x + 1)")
+acosh = _one("acosh", np.arccosh, "1 / sqrt(x * x - 1)")
+atanh = _one("atanh", np.arctanh, "1 / (1 - x * x)")

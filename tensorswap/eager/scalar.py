@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ..language.formula import compiled, of_numbers
+from ..language.functions import FUNCTIONS, Function
 from .tensor import OPEN, Tensor
 
 
@@ -123,10 +125,6 @@ class Scalar(Tensor):
         made.left, made.right = self, None
         return made
 
-    def tanh(self) -> Tensor:
-        value = math.tanh(self.value)
-        return step(self, value, 1.0 - value * value)
-
     def exp(self) -> Tensor:
         try:
             value = math.exp(self.value)
@@ -161,61 +159,16 @@ def join(left: Tensor, value: float, left_slope: float, right: Tensor, right_slo
     return made
 
 
-Rule = Callable[[float], tuple[float, float]]
+def _rule(row: Function) -> Callable[[Scalar], Scalar]:
+    """A step by a function of the language: its value y, and its derivative as the table of functions has it."""
+    value = EXACT.get(row.name) or of_numbers(row.name)
+    text = f"step(operand, y := value(x := operand.value), {row.derivatives[0]})"
+    return compiled("operand", text, of_numbers, step=step, value=value)
 
 
-def _of_value(function: Callable[[float], float], slope: Callable[[float, float], float]) -> Rule:
-    """A rule from a function and its slope, which is given x and the value y."""
+EXACT = {"gelu": lambda x: 0.5 * x * math.erfc(-x * math.sqrt(0.5))}  # to the last digit of small values, too
 
-    def rule(x: float) -> tuple[float, float]:
-        value = function(x)
-        return value, slope(x, value)
+# What raises is left to numpy.
+RULES = {row.name: _rule(row) for row in FUNCTIONS.values() if len(row.derivatives) == 1 and not row.flat}
 
-    return rule
-
-
-def _sigmoid(x: float) -> float:
-    if x >= 0:
-        return 1.0 / (1.0 + math.exp(-x))
-    small = math.exp(x)
-    return small / (1.0 + small)
-
-
-def _softplus(x: float) -> float:
-    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
-
-
-def _normal(x: float) -> float:
-    """The normal distribution function."""
-    return 0.5 * math.erfc(-x * math.sqrt(0.5))
-
-
-def _sign(x: float) -> float:
-    return float((x > 0) - (x < 0)) if x == x else x
-
-
-# Value and slope at a float; what raises is left to numpy.
-RULES: dict[str, Rule] = {
-    "abs": _of_value(abs, lambda x, y: _sign(x)),
-    "sqrt": _of_value(math.sqrt, lambda x, y: 0.5 / y),
-    "exp": _of_value(math.exp, lambda x, y: y),
-    "log": _of_value(math.log, lambda x, y: 1.0 / x),
-    "log1p": _of_value(math.log1p, lambda x, y: 1.0 / (1.0 + x)),
-    "expm1": _of_value(math.expm1, lambda x, y: y + 1.0),
-    "sin": _of_value(math.sin, lambda x, y: math.cos(x)),
-    "cos": _of_value(math.cos, lambda x, y: -math.sin(x)),
-    "tan": _of_value(math.tan, lambda x, y: 1.0 + y * y),
-    "asin": _of_value(math.asin, lambda x, y: 1.0 / math.sqrt(1.0 - x * x)),
-    "acos": _of_value(math.acos, lambda x, y: -1.0 / math.sqrt(1.0 - x * x)),
-    "atan": _of_value(math.atan, lambda x, y: 1.0 / (1.0 + x * x)),
-    "sinh": _of_value(math.sinh, lambda x, y: math.cosh(x)),
-    "cosh": _of_value(math.cosh, lambda x, y: math.sinh(x)),
-    "tanh": _of_value(math.tanh, lambda x, y: 1.0 - y * y),
-    "sigmoid": _of_value(_sigmoid, lambda x, y: y * (1.0 - y)),
-    "gelu": _of_value(
-        lambda x: x * _normal(x), lambda x, y: _normal(x) + x * math.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
-    ),
-    "silu": _of_value(lambda x: x * _sigmoid(x), lambda x, y: _sigmoid(x) * (1.0 + x * (1.0 - _sigmoid(x)))),
-    "softplus": _of_value(_softplus, lambda x, y: _sigmoid(x)),
-    "erf": _of_value(math.erf, lambda x, y: 2.0 / math.sqrt(math.pi) * math.exp(-x * x)),
-}
+Scalar.tanh = RULES["tanh"]

@@ -6,8 +6,9 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from ..language import ir
+from ..language.functions import KEEP_INTEGERS
 from ..language.ir import Expr
-from ..language.types import KEEP_INTEGERS, TRUTH, WEAK_FLOAT, WEAK_INT, Kind, floating, is_derivative, number, promote
+from ..language.types import TRUTH, WEAK_FLOAT, WEAK_INT, Kind, floating, is_derivative, number, promote
 from .names import Names
 
 DEEPEST = 12  # calls within calls, before a formula gets a name: Python reads only so many parentheses

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from ..language import ir
 from ..language.build import negate
-from ..language.functions import DEFINED
+from ..language.formula import calls
+from ..language.functions import DEFINED, FUNCTIONS
 from ..language.ir import Expr
 from ..language.render import expression as show
 from ..rules.activity import active, check_wrt, default_wrt
@@ -22,21 +23,9 @@ from .gates import Gate, gates
 if TYPE_CHECKING:
     from ..program import Program
 
-MATH = frozenset({
-    "sqrt", "exp", "log", "log1p", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "erf",
-    "floor", "ceil", "atan2", "hypot", "inf",
-})  # fmt: skip
-BUILT_IN = frozenset({"abs", "round", "min", "max", "pow"})
-HELPERS = {
-    "sigmoid": ("def sigmoid(x):", "    return 1 / (1 + exp(-x)) if x >= 0 else exp(x) / (1 + exp(x))"),
-    "relu": ("def relu(x):", "    return max(x, 0.0)"),
-    "softplus": ("def softplus(x):", "    return max(x, 0.0) + log1p(exp(-abs(x)))"),
-    "silu": ("def silu(x):", "    return x * sigmoid(x)"),
-    "gelu": ("def gelu(x):", "    return 0.5 * x * (1 + erf(0.7071067811865476 * x))"),
-    "sign": ("def sign(x):", "    return (x > 0) - (x < 0)"),
-    "stop": ("def stop(x):", "    return x"),
-}
-NEEDS = {"sigmoid": ("exp",), "softplus": ("log1p", "exp"), "silu": ("sigmoid", "exp"), "gelu": ("erf",)}
+BUILT_IN = frozenset(row.name for row in FUNCTIONS.values() if row.in_python == "builtins")
+MATH = frozenset({"inf", *(row.name for row in FUNCTIONS.values() if row.in_python == "math")})
+HELPERS = {row.name: row.value for row in FUNCTIONS.values() if row.value}
 
 
 def flat(program: Program, of: str | None = None, wrt: Sequence[str] | None = None) -> str:
@@ -150,10 +139,11 @@ def _prelude(called: set[str]) -> list[str]:
     own = {name: DEFINED[name] for name in sorted(called) if name in DEFINED}
     for function in own.values():
         called = called | {n.function for n in ir.walk(function.value) if isinstance(n, ir.Call)}
-    called = called.union(*(NEEDS.get(name, ()) for name in called))
+    for _ in range(2):  # a helper may call another
+        called = called.union(*(calls(HELPERS[name]) for name in called if name in HELPERS))
     imported = sorted(called & MATH)
     parts: list[tuple[str, ...]] = [(f"from math import {', '.join(imported)}",)] if imported else []
-    parts += [text for name, text in HELPERS.items() if name in called]
+    parts += [(f"def {name}(x):", f"    return {text}") for name, text in HELPERS.items() if name in called]
     parts += [
         (f"def {name}({', '.join(function.arguments)}):", f"    return {show(function.value)}")
         for name, function in own.items()

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from ..errors import BoundsError, DtypeError, LimitError
 from ..language import ir
 from ..language.build import conjuncts, is_integer
+from ..language.formula import of_arrays
+from ..language.functions import INDEX_FUNCTIONS
 from ..language.render import access as show_access
 from ..language.render import expression as show
 from ..language.render import statement as show_statement
 from ..language.types import number, promote
 from ..language.word import WORD, combined
-from .functions import FUNCTIONS, RANDOM
+from .random import RANDOM
 
 if TYPE_CHECKING:
     from .reference import Interpreter, Tensor
@@ -269,8 +271,8 @@ class Grid:
                 if operator in ("//", "%"):
                     divisor = np.where(divisor == 0, 1, divisor)  # at points that are not evaluated
                 return np.asarray(OPERATIONS[operator](self.whole(left, mask, dtype), divisor))
-            case ir.Call(function="min" | "max" | "abs" as function, arguments=arguments):
-                return FUNCTIONS[function](*(self.whole(a, mask, dtype) for a in arguments))
+            case ir.Call(function=function, arguments=arguments) if function in INDEX_FUNCTIONS:
+                return np.asarray(of_arrays(function)(*(self.whole(a, mask, dtype) for a in arguments)))
         value = self.evaluate(node, mask)
         if value.dtype.kind not in "iu":
             raise DtypeError(
@@ -365,5 +367,5 @@ class Grid:
                 a, b = self.evaluate(then, mask & holds), self.evaluate(otherwise, mask & ~holds)
                 return np.where(holds, a.astype(dtype), b.astype(dtype))
             case ir.Call(function=function, arguments=arguments):
-                return np.asarray(FUNCTIONS[function](*(self.evaluate(a, mask).astype(dtype) for a in arguments)))
+                return np.asarray(of_arrays(function)(*(self.evaluate(a, mask).astype(dtype) for a in arguments)))
         raise AssertionError(f"no value for {type(node).__name__}")

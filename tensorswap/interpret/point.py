@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..language import ir
+from ..language.functions import FUNCTIONS
 from ..language.render import expression as show
 from .grid import Grid
 
@@ -20,11 +21,10 @@ SHOWN = 300  # characters of an expression
 READS = 8  # values that are told
 
 REASONS = {
-    "log": "log needs a positive number", "log1p": "log1p needs a number above -1",
-    "sqrt": "sqrt needs a number that is not negative", "asin": "asin needs a number between -1 and 1",
-    "acos": "acos needs a number between -1 and 1", "/": "a divisor that may be 0 needs a guard",
+    **{row.name: f"{row.name} needs {row.domain}" for row in FUNCTIONS.values() if row.domain},
+    "/": "a divisor that may be 0 needs a guard",
     "**": "a power needs a positive base, or a whole exponent that is not negative",
-}  # fmt: skip
+}
 
 
 class Point:

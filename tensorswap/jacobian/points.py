@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from ..language import ir
 from ..language.affine import is_constant
+from ..language.formula import of_arrays
+from ..language.functions import INDEX_FUNCTIONS
 from ..language.ir import Expr
 from ..language.sizes import Sizes
 
@@ -22,14 +24,13 @@ ARITHMETIC: dict[str, Any] = {
 COMPARISONS: dict[str, Any] = {
     "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
 }  # fmt: skip
-FUNCTIONS: dict[str, Any] = {"min": np.minimum, "max": np.maximum}
 
 
 def decidable(node: Expr, integers: Mapping[str, Any]) -> bool:
     """Whether an expression holds only indices, sizes and integer arrays that are known."""
     if isinstance(node, ir.Access):
         return node.tensor in integers and all(decidable(e, integers) for e in node.indices)
-    if isinstance(node, ir.Call) and node.function not in ("min", "max", "abs"):
+    if isinstance(node, ir.Call) and node.function not in INDEX_FUNCTIONS:
         return False
     if isinstance(node, ir.Conditional | ir.Inside):
         return False
@@ -67,13 +68,8 @@ class Points:
                 if operator in ("//", "%"):
                     below = np.where(below == 0, 1, below)  # at points that are not evaluated
                 return np.asarray(ARITHMETIC[operator](self.value(left), below))
-            case ir.Call(function="abs", arguments=(argument,)):
-                return np.abs(self.value(argument))
             case ir.Call(function=function, arguments=arguments):
-                first, *rest = (self.value(a) for a in arguments)
-                for other in rest:
-                    first = FUNCTIONS[function](first, other)
-                return first
+                return np.asarray(of_arrays(function)(*map(self.value, arguments)))
             case ir.Access(tensor=tensor, indices=indices):
                 array = self.integers[tensor]
                 if not array.size:

@@ -63,8 +63,8 @@ def entry(kernel: Kernel) -> tuple[list[Memory], Body]:
 
 
 def write(module: Any, name: str, parameters: list[Memory], body: Body, launch: Launcher) -> None:
-    """A function of pointers to words, and the functions that it calls."""
-    kind = llvm.FunctionType(llvm.VoidType(), [NUMBER.as_pointer()] * len(parameters))
+    """A function of memories, and the functions that it calls."""
+    kind = llvm.FunctionType(llvm.VoidType(), [type_of(memory.type).as_pointer() for memory in parameters])
     function = llvm.Function(module, kind, name)
     printer = Printer(function, launch)
     for memory, code in zip(parameters, function.args, strict=True):

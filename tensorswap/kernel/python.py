@@ -132,8 +132,10 @@ def value_text(node: Value, known: dict[int, str] | None = None) -> str:
             return f"{memory.name}[{bare(offset) if known is None else text(offset)}]"
         case Operation(operator=operator, operands=operands):
             return _operation(node, operator, [text(v) for v in operands])
-        case Choice(test=test, yes=yes, no=no):
-            return f"({text(yes)} if {text(test)} else {text(no)})"
+        case Choice(test=test, yes=yes, no=no, lazy=lazy):
+            if lazy:
+                return f"({text(yes)} if {text(test)} else {text(no)})"
+            return f"select({', '.join(text(part) for part in (test, yes, no))})"
         case Cast(value=value, type=kind):
             return f"({text(value)} != 0)" if kind == TRUTH else f"{NUMPY[kind]}({text(value)})"
         case Bits(value=value, type=kind):
@@ -292,4 +294,10 @@ from numba.extending import intrinsic
 compiled = njit(fastmath={"reassoc", "contract", "arcp", "afn"}, error_model="numpy")
 exact = njit(fastmath={"contract"}, error_model="numpy")
 in_parts = njit(parallel=True, fastmath={"reassoc", "contract", "arcp", "afn"}, error_model="numpy")
+
+
+@exact
+def select(test, yes, no):
+    # both are evaluated
+    return yes if test else no
 '''

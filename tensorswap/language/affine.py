@@ -5,7 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import ir
-from .build import ZERO, add, is_one, is_zero, maximum, multiply, negate, subtract
+from .build import (
+    ZERO,
+    add,
+    floor_divide,
+    is_integer,
+    is_one,
+    is_zero,
+    maximum,
+    multiply,
+    negate,
+    remainder,
+    subtract,
+)
 from .ir import Expr, Number
 
 
@@ -106,6 +118,24 @@ def tidy(node: Expr) -> Expr:
     """A sum of sizes and static integers with equal terms taken together."""
     form, atoms = _over_sizes(node)
     return node if form is None else ir.transform(form.expression(), ir.substitute_indices(atoms))
+
+
+FOLDED = {"+": add, "-": subtract, "*": multiply, "//": floor_divide, "%": remainder}
+
+
+def simplified(node: Expr) -> Expr:
+    """Index arithmetic with its numbers computed and equal terms taken together, where that makes it shorter and every
+    index of it stays."""
+    if not isinstance(node, ir.Binary) or not is_integer(node):
+        return node
+    folded = FOLDED[node.operator](node.left, node.right)
+    forms = [form for form in (tidy(folded), folded) if ir.index_names(form) == ir.index_names(node)]
+    return min([node, *reversed(forms)], key=lambda form: len(ir.walk(form)))
+
+
+def not_bare(place: Expr) -> Expr:
+    """`i+0` for an index: by itself in a bracket it would claim that it runs over the whole axis."""
+    return ir.Binary("+", place, ZERO) if isinstance(place, ir.Index) else place
 
 
 def greatest(a: Expr, b: Expr) -> Expr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from . import ir
+from .functions import INDEX_FUNCTIONS
 from .ir import Binary, Call, Expr, Number
 
 ZERO, ONE = Number(0), Number(1)
@@ -29,10 +30,9 @@ def add(a: Expr, b: Expr) -> Expr:
         return a
     if isinstance(a, Number) and isinstance(b, Number) and _integers(a, b):
         return Number(a.value + b.value)
-    if isinstance(b, ir.Unary) and b.operator == "-":
-        return subtract(a, b.operand)
-    if isinstance(b, Number) and b.value < 0:
-        return subtract(a, Number(-b.value))
+    positive = _without_minus(b)
+    if positive is not None:
+        return subtract(a, positive)
     if isinstance(b, Number) and isinstance(a, Binary) and a.operator in "+-" and _integers(a.right, b):
         assert isinstance(a.right, Number)
         return add(a.left, Number(b.value + (a.right.value if a.operator == "+" else -a.right.value)))
@@ -46,14 +46,26 @@ def subtract(a: Expr, b: Expr) -> Expr:
         return negate(b)
     if isinstance(a, Number) and isinstance(b, Number) and _integers(a, b):
         return Number(a.value - b.value)
-    if isinstance(b, ir.Unary) and b.operator == "-":
-        return add(a, b.operand)
-    if isinstance(b, Number) and b.value < 0:
-        return add(a, Number(-b.value))
+    positive = _without_minus(b)
+    if positive is not None:
+        return add(a, positive)
     if isinstance(b, Number) and isinstance(a, Binary) and a.operator in "+-" and _integers(a.right, b):
         assert isinstance(a.right, Number)
         return add(a.left, Number((a.right.value if a.operator == "+" else -a.right.value) - b.value))
     return Binary("-", a, b)
+
+
+def _without_minus(node: Expr) -> Expr | None:
+    """`2 * x` of `-2 * x`: what a negative term takes away. None if no minus is in front."""
+    match node:
+        case Number(value=value) if value < 0:
+            return Number(-value)
+        case ir.Unary(operator="-", operand=operand):
+            return operand
+        case Binary(operator="*" | "/" as operator, left=left, right=right):
+            first = _without_minus(left)
+            return None if first is None else multiply(first, right) if operator == "*" else Binary("/", first, right)
+    return None
 
 
 def negate(a: Expr) -> Expr:
@@ -177,5 +189,5 @@ def is_integer(node: Expr) -> bool:
         case Binary(operator=operator, left=a, right=b):
             return operator in ("+", "-", "*", "//", "%") and is_integer(a) and is_integer(b)
         case Call(function=function, arguments=arguments):
-            return function in ("min", "max", "abs") and all(map(is_integer, arguments))
+            return function in INDEX_FUNCTIONS and all(map(is_integer, arguments))
     return False

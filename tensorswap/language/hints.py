@@ -6,7 +6,7 @@ import difflib
 import re
 from functools import lru_cache
 
-from .functions import FUNCTIONS, KEYWORDS
+from .functions import KEYWORDS, KNOWN
 
 LINE_LENGTH = 400  # no pattern looks further: some take quadratic time
 
@@ -172,8 +172,7 @@ NEAR = {
 
 def call(name: str) -> str:
     """How a function is written."""
-    low, _ = FUNCTIONS[name]
-    written = f"write `{name}({', '.join('xyz'[:low])})`"
+    written = f"write `{name}({', '.join('xyz'[: KNOWN[name].least])})`"
     return f"{written}, or reduce over an index: `m[i] {name}= X[i,j]`" if name in ("max", "min") else written
 
 
@@ -181,7 +180,7 @@ def unknown_function(name: str, arguments: str = "i") -> str:
     """What to write instead of a call, inside an expression, of a name that is no function."""
     if name in NEAR:
         return NEAR[name]
-    close = difflib.get_close_matches(name[:80], FUNCTIONS, n=1)
+    close = difflib.get_close_matches(name[:80], KNOWN, n=1)
     if close:
         return f"did you mean `{close[0]}`?"
     return (
@@ -194,7 +193,7 @@ def unknown_call(name: str, known: list[str]) -> str:
     """What to write instead of a whole-statement call of a name that is neither a function nor among `known`."""
     return (
         NEAR.get(name)
-        or closest(name, [*known, *FUNCTIONS])
+        or closest(name, [*known, *KNOWN])
         or (f"define it, `def {name}(X[i]) -> Y[i]:`; the standard library is listed by ts.ops()")
     )
 
@@ -290,7 +289,7 @@ def _pattern(code: str, first: int) -> tuple[str, str, Place] | None:
             groups = {name: shown(value or "") for name, value in found.groupdict().items()}
             if "function" in groups:
                 name = groups["function"]
-                hint = call(name) if name in FUNCTIONS else unknown_function(name)
+                hint = call(name) if name in KNOWN else unknown_function(name)
             low, high = found.span("at") if "at" in groups else found.span()
             return message.format(**groups), hint.format(**groups), (first + low, first + max(high, low + 1))
     return None

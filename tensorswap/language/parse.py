@@ -16,7 +16,7 @@ from lark.visitors import Transformer_NonRecursive
 
 from ..errors import LimitError, ProgramError, Span, SyntaxFault
 from . import hints, ir, limits
-from .functions import FUNCTIONS, KEYWORDS
+from .functions import KEYWORDS, KNOWN, Known
 from .names import flat_items, resolve_names
 
 
@@ -87,9 +87,9 @@ class _LostIndentation(Exception):  # becomes a SyntaxFault where the text is at
 class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub lacks its parameters
     """One method for each rule of the grammar; not recursive, so that a deep tree is no danger."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, functions: Known) -> None:
         super().__init__()
-        self.text = text
+        self.text, self.functions = text, functions
 
     def _span(self, meta: Any) -> Span:
         return Span(self.text, meta.start_pos, meta.end_pos)
@@ -97,7 +97,7 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
     def _name(self, token: Token) -> str:
         name = str(token)
         span = Span(self.text, token.start_pos or 0, token.end_pos or 0)
-        if name in FUNCTIONS:
+        if name in self.functions:
             raise SyntaxFault(
                 f"`{name}` is a function and cannot name a tensor or an index",
                 span,
@@ -172,13 +172,13 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
     def call(self, meta: Any, items: list[Any]) -> Any:
         name, arguments = str(items[0]), items[1] or _Arguments((), ())
         span = self._span(meta)
-        if name not in FUNCTIONS:
+        if name not in self.functions:
             return _UserCall(name, arguments, span=span)
         for item in arguments.positional:
             _refuse_user_call(item)
         if arguments.keywords:
             raise SyntaxFault(f"`{name}` takes no keywords", span, f"write {name}(x)")
-        low, high = FUNCTIONS[name]
+        low, high = self.functions[name].least, self.functions[name].most
         count = len(arguments.positional)
         if not low <= count <= high:
             wanted = f"{low}" if low == high else f"{low} or more"
@@ -460,23 +460,22 @@ def _grammar() -> Lark:
     )
 
 
-def parse(text: str) -> Source:
+def parse(text: str, functions: Known = KNOWN) -> Source:
     """The definitions and statements of a text. Raises a SwapError that shows the first thing it cannot read."""
-    source = _read(text, "start")
+    source = _read(text, "start", functions)
     assert isinstance(source, Source)
     return source
 
 
-@cache
-def parse_expression(text: str) -> ir.Expr:
+def parse_expression(text: str, functions: Known = KNOWN) -> ir.Expr:
     """One expression, for tables of rules; its bare names are scalars."""
-    expression: ir.Expr = _read(text, "test")
+    expression: ir.Expr = _read(text, "test", functions)
     _refuse_user_call(expression)
     _refuse_depth(expression)
     return expression
 
 
-def _read(text: str, start: str) -> Any:
+def _read(text: str, start: str, functions: Known) -> Any:
     if not isinstance(text, str):
         raise SyntaxFault(f"a program is a text, not {type(text).__name__}", hint='write ts.program("Y[i] = X[i]")')
     limits.check_text(text)
@@ -484,7 +483,7 @@ def _read(text: str, start: str) -> Any:
     if start == "start" and not text.endswith("\n"):
         text += "\n"
     try:
-        return _Build(text).transform(_grammar().parse(text, start=start))
+        return _Build(text, functions).transform(_grammar().parse(text, start=start))
     except _LostIndentation as lost:
         raise SyntaxFault(
             "this line is indented like no line above it",

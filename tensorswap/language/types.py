@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from . import ir
+from .functions import KEEP_INTEGERS, RANDOM
 from .ir import Expr
 
 INT, BOOL, DOUBLE = np.dtype(np.int64), np.dtype(np.bool_), np.dtype(np.float64)
 UNSIGNED = np.dtype(np.uint64)
-
-KEEP_INTEGERS = frozenset({"abs", "sign", "min", "max", "floor", "ceil", "round", "relu", "stop"})
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class Types:
                 return kind
             case ir.Conditional(then=then, otherwise=otherwise):
                 return promote(self.of(then), self.of(otherwise))
-            case ir.Call(function="uniform" | "normal"):
+            case ir.Call(function=function) if function in RANDOM:
                 return WEAK_FLOAT
             case ir.Call(function=function, arguments=arguments):
                 kind = promote(*(number(self.of(a)) for a in arguments))

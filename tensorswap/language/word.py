@@ -14,6 +14,7 @@ from . import ir
 from .affine import is_constant
 from .bounds import numbers
 from .build import is_integer
+from .functions import INDEX_FUNCTIONS
 from .interval import Bounds, interval
 from .ir import Expr, Number
 from .sizes import Sizes
@@ -54,7 +55,7 @@ class Reaches:
             case ir.Binary(operator="+" | "-" | "*") | ir.Unary(operator="-"):
                 return True
             case ir.Call(function=function):
-                return function in ("min", "max", "abs")
+                return function in INDEX_FUNCTIONS
         return not ir.children(node) and is_integer(node)
 
     def _computed(self) -> None:

@@ -12,15 +12,10 @@ from ..kernel.ir import TRUTH, U8, WORD, Load, Value, cast, compare, type_of, wo
 from ..language import ir
 from ..language.affine import affine, is_constant
 from ..language.build import conjuncts
+from ..language.functions import IN_VECTORS
 from ..language.ir import Expr
 from ..language.types import BOOL, INT, number, promote
 from .layout import Layout
-
-# functions that run in vectors: for all points faster than one by one where they are needed
-QUICK = frozenset({
-    "stop", "min", "max", "relu", "abs", "sign", "sqrt", "floor", "ceil", "round", "exp", "expm1", "log", "log1p",
-    "tanh", "sigmoid", "silu", "softplus", "erf", "gelu", "sin", "cos",
-})  # fmt: skip
 
 POWERS = {2: "square", 3: "cube", 4: "fourth"}
 
@@ -162,7 +157,7 @@ class Expressions:
             case ir.Access(tensor=tensor, indices=indices):
                 return all(map(self.stays_inside, indices, self.layout.sizes.shapes[tensor]))
             case ir.Call(function=function):
-                return function in QUICK
+                return function in IN_VECTORS
             case ir.Binary(operator="//" | "%"):
                 return False
             case ir.Binary(operator="**", right=right):

@@ -281,7 +281,9 @@ def joining_kernel(name: str, operator: str, layout: Layout) -> Lowered:
         scope.store(target, k, cast(combined(ir.reduction(operator), old, new), target.type))
     words = (*layout.words, Word(count, Role.COPIES, name))
     body = (Step(0, "what other threads have found", tuple(scope.body)),)
-    nest = Nest(None, (), f"adds up {name} of all threads, in their order")
+    whole = not layout.sizes.shapes[name]
+    why = "one thread adds them up" if whole else "each thread adds up elements of its own"
+    nest = Nest(None if whole else f"{name}:0", (), why, joins=name)
     return Lowered(Kernel(words, body), nest, {}, layout, elements)
 
 

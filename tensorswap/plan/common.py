@@ -8,11 +8,10 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
 from ..language import ir
-from ..language.ir import Binary, Call, Expr, Number
+from ..language.functions import DONE_AGAIN
+from ..language.ir import Call, Expr
+from ..rules.scalar import written_out
 from .work import Work, statements_in
-
-COSTLY = frozenset({"exp", "log", "log1p", "expm1", "sin", "cos", "tan", "tanh", "sigmoid", "erf", "sqrt", "softplus"})
-ROOT_HALF = 0.7071067811865476
 
 
 @dataclass
@@ -73,20 +72,18 @@ def _fits(node: Expr, guard: Expr | None) -> bool:
 
 def _taken_apart(node: Expr) -> Expr:
     if isinstance(node, Call) and node.function == "gelu":
-        (x,) = node.arguments
-        inner = Call("erf", (Binary("*", Number(ROOT_HALF), x),))
-        return Binary("*", Binary("*", Number(0.5), x), Binary("+", Number(1), inner))
+        return written_out(node)
     return node
 
 
 def _always(value: Expr) -> Iterator[Expr]:
-    """Costly calls that every point evaluates, of whole tensors."""
+    """Calls worth holding that every point evaluates, of whole tensors."""
     stack = [value]
     while stack:
         node = stack.pop()
         if isinstance(node, ir.Conditional | ir.Logic | ir.Access):
             continue
-        if isinstance(node, Call) and node.function in COSTLY:
+        if isinstance(node, Call) and node.function not in DONE_AGAIN:
             parts = ir.walk(node)
             accesses = [n for n in parts if isinstance(n, ir.Access)]
             bare = all(isinstance(e, ir.Index) for a in accesses for e in a.indices)

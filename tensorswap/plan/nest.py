@@ -9,12 +9,11 @@ in a fixed order when all have finished. What lives and dies within a nest is ne
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from ..language import ir
 from ..language.sizes import Sizes
-from .transposed import TRANSPOSED
 from .work import product_of, statements_in
 
 CACHE = 256 * 1024  # bytes that the values of one strip may take: they stay in the cache of one core
@@ -39,6 +38,7 @@ class Nest:
     private: tuple[str, ...] = ()  # targets of which each thread has a copy
     local: tuple[str, ...] = ()  # tensors of which only the strip at hand is kept
     axes: dict[str, int] = field(default_factory=dict)  # the axis of each local tensor that the index runs over
+    joins: str = ""  # the tensor to which it adds the copies that threads have of it
 
     def most(self, size: int, fixed: bool) -> int:
         """The most values that a strip of an index of this size can have; if it is not fixed, of one of any size."""
@@ -85,13 +85,16 @@ class _Candidate:
 
 
 class Nester:
-    """Makes nests for one program and its sizes. `weight` is the size of an index, or infinite if it may vary."""
+    """Makes nests for one program and its sizes. `weight` is the size of an index, or infinite if it may vary; `copies`
+    are those of inputs that passes have made."""
 
     def __init__(
-        self, sizes: Sizes, outputs: Iterable[str], width: Callable[[str], int], weight: Callable[[str], float]
-    ) -> None:
+        self, sizes: Sizes, outputs: Iterable[str], copies: Set[str],
+        width: Callable[[str], int], weight: Callable[[str], float],
+    ) -> None:  # fmt: skip
         self.sizes = sizes
         self.outputs = frozenset(outputs)
+        self.copies = copies
         self.width = width
         self.weight = weight
 
@@ -122,7 +125,7 @@ class Nester:
             group: list[_Touched] = [first]
             skipped: list[_Touched] = []
             candidates = self.joined([_Candidate(i) for i in _indices(first) if i not in around], first, parallel)
-            if _is_copy(first):  # a copy of an input comes before everything that it serves
+            if first.writes & self.copies:  # a copy of an input comes before everything that it serves
                 result.append((group, candidates))
                 touched = rest
                 continue
@@ -335,10 +338,6 @@ def _walks_in_line(item: ir.Item, index: str) -> bool:
         for s in statements_of(item)
         for a in (s.target, *s.reads)
     )
-
-
-def _is_copy(item: _Touched) -> bool:
-    return any(name.startswith(TRANSPOSED) for name in item.writes)
 
 
 def _indices(item: _Touched) -> list[str]:

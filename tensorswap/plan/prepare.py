@@ -29,7 +29,7 @@ from .windows import channels_in_line
 from .work import Work
 
 
-def prepare(loops: ir.Loops, sizes: Sizes, weights: Mapping[str, int] | None = None) -> tuple[ir.Loops, Sizes]:
+def prepare(loops: ir.Loops, sizes: Sizes, weights: Mapping[str, int] | None = None) -> Work:
     """The program as kernels will run it, with the sizes of the names that were added."""
     if loops.header is None:
         loops = replace(loops, returns=loops.outputs)  # in this order, whatever the passes move
@@ -37,7 +37,7 @@ def prepare(loops: ir.Loops, sizes: Sizes, weights: Mapping[str, int] | None = N
     for run in PASSES:
         run(work)
         tell(run.__name__.strip("_"), lambda: work.loops, work.sizes)
-    return work.loops, work.sizes
+    return work
 
 
 def _hoist_sums(work: Work) -> None:

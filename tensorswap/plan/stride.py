@@ -22,8 +22,10 @@ def unstride(work: Work) -> None:
     def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
         if blocks or statement.operator not in ir.SUM:
             return [statement]
-        scattered = statement if _spreads(statement) else _scattered(work, statement)
-        return [statement] if scattered is None else _split(work, scattered)
+        if _spreads(statement):
+            return _split(work, statement, [])
+        scattered = _scattered(work, statement)
+        return [statement] if scattered is None else _split(work, *scattered)
 
     work.each(change)
 
@@ -34,8 +36,8 @@ def _spreads(statement: ir.Statement) -> bool:
     return all(form is not None for form in forms) and any(len(form.terms) > 1 for form in forms if form is not None)
 
 
-def _scattered(work: Work, statement: ir.Statement) -> ir.Statement | None:
-    """The statement over the values of the quotients instead of the indices that are divided."""
+def _scattered(work: Work, statement: ir.Statement) -> tuple[ir.Statement, list[str]] | None:
+    """The statement over the values of the quotients instead of the indices that are divided, and their indices."""
     atoms = list(conjuncts(statement.guard))
     solved: dict[Expr, tuple[str, Expr, ir.Index]] = {}  # by quotient: the index solved for, its value, the new one
     for access in statement.reads:
@@ -69,7 +71,7 @@ def _scattered(work: Work, statement: ir.Statement) -> ir.Statement | None:
     made = ir.map_statement(ir.map_statement(replace(statement, guard=conjunction(atoms)), change), again)
     reads = [b for access in (made.target, *made.reads) for b in bounds_of(work, access)]
     others = [atom for atom in conjuncts(made.guard) if not _always(atom)]
-    return replace(made, guard=conjunction([*others, *reads]))
+    return replace(made, guard=conjunction([*others, *reads])), [quotient.name for _, _, quotient in solved.values()]
 
 
 def _always(atom: Expr) -> bool:
@@ -80,7 +82,7 @@ def _always(atom: Expr) -> bool:
     return low or (atom.operator == "<" and isinstance(atom.right, ir.AxisSize))
 
 
-def _split(work: Work, statement: ir.Statement) -> list[ir.Statement]:
+def _split(work: Work, statement: ir.Statement, quotients: list[str]) -> list[ir.Statement]:
     """The sum over indices that stand in neither the target nor the guard, first."""
     over, under = product_of(statement.value)
     plain = all(isinstance(f, ir.Access) and all(isinstance(e, ir.Index) for e in f.indices) for f in over)
@@ -89,9 +91,7 @@ def _split(work: Work, statement: ir.Statement) -> list[ir.Statement]:
         return [statement]
     names = [i for i in statement.indices if i in kept]
     first = {ir.bare(e) for e in statement.target.indices}
-    quotients = [i for i in names if i.startswith("quotient ")]
-    rest = [i for i in names if i not in first and i not in quotients]
-    order = [*(i for i in names if i in first), *rest, *quotients]
+    order = sorted(names, key=lambda i: (i not in first, i in quotients))
     held = work.tensor("summed", [ir.Index(i) for i in order])
     return [
         ir.Statement(held, "+=", statement.value),

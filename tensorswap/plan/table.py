@@ -67,6 +67,8 @@ class PlanTable:
 
 def row(nest: Nest, sizes: Sizes, width: int) -> Row:
     """The cost of a kernel: operations at every loop point, and each tensor that it touches moved once."""
+    if nest.joins:
+        return _joining(nest, sizes.shapes[nest.joins], width)
     statements = nest.statements
     operations: Formula = Counter()
     for statement in statements:
@@ -80,16 +82,17 @@ def row(nest: Nest, sizes: Sizes, width: int) -> Row:
         moved[names] += width
         count += width * math.prod(sizes.shapes[access.tensor])
     return Row(
-        tuple(shown(show_statement(s)) for s in statements), _how(nest), shown(nest.why), round(work), count,
-        _formula(operations), _formula(moved), tuple(shown(name) for name in sorted(local)),
+        tuple(show_statement(s) for s in statements), _how(nest), nest.why, round(work), count,
+        _formula(operations), _formula(moved), tuple(sorted(local)),
     )  # fmt: skip
 
 
-def shown(text: str) -> str:
-    """Names that passes make hold a space; a reader sees one word."""
-    for word in ("padded", "product", "shared", "summed", "operand", "transposed", "value", "quotient", "axis", "old"):
-        text = text.replace(f"{word} ", f"{word}_") if any(f"{word} {d}" in text for d in range(10)) else text
-    return text
+def _joining(nest: Nest, shape: tuple[int, ...], width: int) -> Row:
+    told = f"the copies of {nest.joins} that the other threads have made are added to it"
+    axes = tuple(f"{nest.joins}:{k}" for k in range(len(shape)))
+    copies, count = ("(threads-1)", *axes), math.prod(shape)
+    moved: Formula = Counter({axes: width, copies: width})
+    return Row((told,), _how(nest), nest.why, count, 2 * count * width, _formula(Counter({copies: 1})), _formula(moved))
 
 
 def _local(nest: Nest) -> list[str]:
@@ -103,7 +106,7 @@ def _how(nest: Nest) -> str:
     strips = f" by {nest.strip}" if nest.strip > 1 else ""
     inner = [item for item in nest.items if isinstance(item, Nest)]
     within = f", {inner[0].index} by {inner[0].strip}" if inner else ""
-    return shown(f"parallel over {nest.index}{strips}{within}")
+    return f"parallel over {nest.index}{strips}{within}"
 
 
 def _axis(access: ir.Access, axis: int) -> str:
@@ -116,7 +119,11 @@ def _formula(terms: Formula) -> str:
     for names, count in terms.items():
         merged[tuple(sorted(names))] += count
     ordered = sorted(merged.items(), key=lambda term: (-len(term[0]), term[0]))
-    return shown(" + ".join("*".join([str(count), *names]) for names, count in ordered if count) or "0")
+    return " + ".join(_product(count, names) for names, count in ordered if count) or "0"
+
+
+def _product(count: int, names: tuple[str, ...]) -> str:
+    return "*".join(names if names and count == 1 else (str(count), *names))
 
 
 def _points(statement: ir.Statement, sizes: Sizes) -> float:

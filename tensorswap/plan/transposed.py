@@ -11,7 +11,6 @@ from .work import Work, product_of
 
 WORTHWHILE = 16  # points of the loop for each element of the copy
 SHORT = 16  # elements of a loop that are too few for vectors
-TRANSPOSED = "transposed"
 
 
 def lay_in_line(work: Work) -> None:
@@ -58,7 +57,8 @@ def lay_in_line(work: Work) -> None:
             if (node.tensor, axis) not in copies:
                 indices = [work.index("axis", extent) for extent in shape]
                 moved = [*(i for k, i in enumerate(indices) if k != axis), indices[axis]]
-                held = work.tensor(TRANSPOSED, moved)
+                held = work.tensor("transposed", moved)
+                work.copies.add(held.tensor)
                 first.append(ir.Statement(held, "=", ir.Access(node.tensor, tuple(indices))))
                 copies[node.tensor, axis] = held.tensor
             places = [*(e for k, e in enumerate(node.indices) if k != axis), along]

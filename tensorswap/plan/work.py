@@ -1,13 +1,11 @@
-"""What the passes of a plan work on: a program, and the sizes of one call, to which a pass adds those of new names.
-
-Names that passes make hold a space, so that they never meet a user's.
-"""
+"""What the passes of a plan work on: a program, and the sizes of one call, to which a pass adds those of new names."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from ..language import ir
 from ..language.ir import Expr, Number
@@ -22,9 +20,11 @@ class Work:
     loops: ir.Loops
     sizes: Sizes
     weights: Mapping[str, int] = field(default_factory=dict)
+    copies: set[str] = field(default_factory=set)  # tensors that hold an input in another order of its axes
 
     def __post_init__(self) -> None:
         self.kept = frozenset({*self.loops.inputs, *self.loops.outputs})  # the caller's, which no pass may change
+        self.taken = {*self.loops.names, *self.sizes.index, *self.sizes.shapes, *self.sizes.statics}
 
     def index(self, name: str, size: int) -> ir.Index:
         """A new index."""
@@ -40,11 +40,10 @@ class Work:
         return access
 
     def fresh(self, name: str) -> str:
-        taken = {*self.sizes.index, *self.sizes.shapes}
-        count = 1
-        while f"{name} {count}" in taken:
-            count += 1
-        return f"{name} {count}"
+        """The first of name_1, name_2, ... that is neither a user's nor made before."""
+        made = next(made for n in count(1) if (made := f"{name}_{n}") not in self.taken)
+        self.taken.add(made)
+        return made
 
     def volume(self, indices: Iterable[str]) -> int:
         return math.prod(self.weight(i) for i in set(indices))

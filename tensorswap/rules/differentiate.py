@@ -1,9 +1,12 @@
-"""Derivatives of one scalar expression: by each access in it (for the adjoint), and along a direction (the tangent)."""
+"""Derivatives of one scalar expression: by each access in it (for the adjoint), and along a direction (the tangent).
+
+Both read one calculus: `parts` tells by what a change of each operand is multiplied on its way to the value.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..language import ir
 from ..language.build import ONE, ZERO, add, divide, is_zero, multiply, negate, opposite, subtract
@@ -22,33 +25,66 @@ Factor = Expr | Over
 
 
 @dataclass(frozen=True)
-class Contribution:
-    """One access's part in the adjoint: the factors around the seed, a sign, and the branches that lead to it."""
+class Part:
+    """An operand of a node, and what a change of it does to the node: the gate's pattern, factors, sign and condition.
 
-    access: ir.Access
-    before: tuple[Factor, ...]
-    after: tuple[Factor, ...]
-    negative: bool
-    conditions: tuple[Expr, ...]
+    A product keeps its order: `before` and `after` stand around the operand. The rule of a function has no place in the
+    text; it is written behind the seed of an adjoint, and before the change of a tangent.
+    """
 
-    def value(self, seed: Expr, known: Callable[[Expr], Expr] = lambda e: e) -> Expr:
-        """The product, with the seed in the place that the access had: the swap. `known` looks held values up."""
-        factors = (*self.before, seed, *self.after)
-        return product(tuple(Over(known(f.divisor)) if isinstance(f, Over) else known(f) for f in factors))
-
-
-def product(factors: tuple[Factor, ...]) -> Expr:
-    result: Expr = ONE
-    for factor in factors:
-        result = divide(result, factor.divisor) if isinstance(factor, Over) else multiply(result, factor)
-    return result
+    operand: Expr
+    gate: str
+    before: tuple[Factor, ...] = ()
+    rule: tuple[Factor, ...] = ()
+    after: tuple[Factor, ...] = ()
+    negative: bool = False
+    condition: Expr | None = None
 
 
-def contributions(node: Expr, active: Set[str]) -> Iterator[Contribution]:
-    """The part of every access of an active tensor, in the order of the text."""
-    for found in _push(node, active, (), (), False, ()):
-        if not any(isinstance(factor, Number) and factor.value == 0 for factor in (*found.before, *found.after)):
-            yield found
+def parts(node: Expr, active: Set[str]) -> Iterator[Part]:
+    """The operands that a node depends on smoothly, of those that hold an active tensor, in the order of the text."""
+    return (part for part in _parts(node, active) if _touches(part.operand, active))
+
+
+def _parts(node: Expr, active: Set[str]) -> Iterator[Part]:
+    match node:
+        case Unary(operator="-", operand=operand):
+            yield Part(operand, "minus negates", negative=True)
+        case Binary(operator="+", left=left, right=right):
+            yield Part(left, "add distributes")
+            yield Part(right, "add distributes")
+        case Binary(operator="-", left=left, right=right):
+            yield Part(left, "add distributes")
+            yield Part(right, "subtract negates", negative=True)
+        case Binary(operator="*"):
+            factors = tuple(_chain(node))
+            for k, factor in enumerate(factors):
+                yield Part(factor, "multiply swaps", before=factors[:k], after=factors[k + 1 :])
+        case Binary(operator="/", left=left, right=right):
+            yield Part(left, "divide scales", after=(Over(right),))
+            yield Part(right, "divide chains", rule=(node,), after=(Over(right),), negative=True)
+        case Binary(operator="%", left=left, right=right):
+            yield Part(left, "remainder distributes")
+            yield Part(right, "remainder chains", rule=(Call("floor", (divide(left, right),)),), negative=True)
+        case Binary(operator="**", left=left, right=right):
+            yield Part(left, "power chains", rule=(_by_base(left, right),))
+            if _touches(right, active):
+                call = Call("pow", (left, right))
+                rule = ir.transform(scalar.derivative(call, 1), lambda n: node if n == call else n)
+                yield Part(right, "power chains", rule=(rule,))
+        case Conditional(condition=condition, then=then, otherwise=otherwise):
+            yield Part(then, "branch routes", condition=condition)
+            yield Part(otherwise, "branch routes", condition=opposite(condition))
+        case Call(function=function) if (branched := scalar.branches(node)) is not None:
+            yield from (replace(part, gate=f"{function} routes") for part in _parts(branched, active))
+        case Call(function=function, arguments=arguments) if not scalar.is_flat(function):
+            for position, argument in enumerate(arguments):
+                if _touches(argument, active):
+                    yield Part(argument, f"{function} chains", rule=(scalar.derivative(node, position),))
+        case Call() | Binary(operator="//") | ir.Compare() | ir.Logic() | Unary(operator="not"):
+            return  # constant between its jumps
+        case _:
+            assert not ir.children(node), f"no rule for {type(node).__name__}"
 
 
 def _touches(node: Expr, active: Set[str]) -> bool:
@@ -62,62 +98,7 @@ def _chain(node: Expr) -> list[Expr]:
     return [node]
 
 
-def _push(
-    node: Expr,
-    active: Set[str],
-    before: tuple[Factor, ...],
-    after: tuple[Factor, ...],
-    negative: bool,
-    conditions: tuple[Expr, ...],
-) -> Iterator[Contribution]:
-    if not _touches(node, active):
-        return
-    match node:
-        case ir.Access():
-            if node.tensor in active:
-                yield Contribution(node, before, after, negative, conditions)
-        case Unary(operator="-", operand=operand):
-            yield from _push(operand, active, before, after, not negative, conditions)
-        case Binary(operator="+" | "-" as operator, left=left, right=right):
-            yield from _push(left, active, before, after, negative, conditions)
-            yield from _push(right, active, before, after, negative != (operator == "-"), conditions)
-        case Binary(operator="*"):
-            factors = _chain(node)
-            for k, factor in enumerate(factors):
-                ahead, behind = (*before, *factors[:k]), (*factors[k + 1 :], *after)
-                yield from _push(factor, active, ahead, behind, negative, conditions)
-        case Binary(operator="/", left=left, right=right):
-            yield from _push(left, active, before, (Over(right), *after), negative, conditions)
-            yield from _push(right, active, before, (node, Over(right), *after), not negative, conditions)
-        case Binary(operator="%", left=left, right=right):
-            yield from _push(left, active, before, after, negative, conditions)
-            quotient = Call("floor", (divide(left, right),))
-            yield from _push(right, active, before, (quotient, *after), not negative, conditions)
-        case Binary(operator="**", left=left, right=right):
-            yield from _push(left, active, before, (_power_rule(left, right), *after), negative, conditions)
-            if _touches(right, active):
-                rule = scalar.derivative(Call("pow", (left, right)), 1)
-                rule = ir.transform(rule, lambda n: node if n == Call("pow", (left, right)) else n)
-                yield from _push(right, active, before, (rule, *after), negative, conditions)
-        case Conditional(condition=condition, then=then, otherwise=otherwise):
-            yield from _push(then, active, before, after, negative, (*conditions, condition))
-            yield from _push(otherwise, active, before, after, negative, (*conditions, opposite(condition)))
-        case Call(function=function, arguments=arguments):
-            branched = scalar.branches(node)
-            if branched is not None:
-                yield from _push(branched, active, before, after, negative, conditions)
-            elif not scalar.is_flat(function):
-                for position, argument in enumerate(arguments):
-                    if _touches(argument, active):
-                        rule = scalar.derivative(node, position)
-                        yield from _push(argument, active, before, (rule, *after), negative, conditions)
-        case Binary(operator="//") | ir.Compare() | ir.Logic() | Unary(operator="not"):
-            return  # constant between its jumps
-        case _:
-            raise AssertionError(f"no rule for {type(node).__name__}")
-
-
-def _power_rule(base: Expr, exponent: Expr) -> Expr:
+def _by_base(base: Expr, exponent: Expr) -> Expr:
     """d(a ** b)/da; whole exponents stay plain products and powers."""
     if isinstance(exponent, Number):
         if exponent.value == 2:
@@ -130,66 +111,73 @@ def _power_rule(base: Expr, exponent: Expr) -> Expr:
     return scalar.derivative(Call("pow", (base, exponent)), 0)
 
 
+def product(factors: tuple[Factor, ...]) -> Expr:
+    result: Expr = ONE
+    for factor in factors:
+        result = divide(result, factor.divisor) if isinstance(factor, Over) else multiply(result, factor)
+    return result
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """One access's part in the adjoint: the factors around the seed, a sign, and the branches and gates that lead to
+    it."""
+
+    access: ir.Access
+    before: tuple[Factor, ...] = ()
+    after: tuple[Factor, ...] = ()
+    negative: bool = False
+    conditions: tuple[Expr, ...] = ()
+    gates: tuple[str, ...] = ()
+
+    def value(self, seed: Expr, known: Callable[[Expr], Expr] = lambda e: e) -> Expr:
+        """The product, with the seed in the place that the access had: the swap. `known` looks held values up."""
+        factors = (*self.before, seed, *self.after)
+        return product(tuple(Over(known(f.divisor)) if isinstance(f, Over) else known(f) for f in factors))
+
+    def through(self, part: Part) -> Contribution:
+        """The same access, seen from the node that its path is a part of."""
+        return Contribution(
+            self.access,
+            (*part.before, *self.before),
+            (*self.after, *part.rule, *part.after),
+            self.negative != part.negative,
+            self.conditions if part.condition is None else (part.condition, *self.conditions),
+            (part.gate, *self.gates),
+        )
+
+
+def contributions(node: Expr, active: Set[str]) -> Iterator[Contribution]:
+    """The part of every access of an active tensor, in the order of the text."""
+    for found in _contributions(node, active):
+        if not any(isinstance(factor, Number) and factor.value == 0 for factor in (*found.before, *found.after)):
+            yield found
+
+
+def _contributions(node: Expr, active: Set[str]) -> Iterator[Contribution]:
+    if isinstance(node, ir.Access):
+        if node.tensor in active:
+            yield Contribution(node)
+        return
+    for part in parts(node, active):
+        yield from (found.through(part) for found in _contributions(part.operand, active))
+
+
 def tangent(node: Expr, dots: Mapping[str, str]) -> Expr | None:
     """The derivative along `dots`, which names the tangent of each active tensor; None where it is zero."""
-    if not _touches(node, dots.keys()):
-        return None
-    match node:
-        case ir.Access():
-            return ir.Access(dots[node.tensor], node.indices) if node.tensor in dots else None
-        case Unary(operator="-", operand=operand):
-            part = tangent(operand, dots)
-            return None if part is None else negate(part)
-        case Binary(operator="+", left=left, right=right):
-            return _sum(tangent(left, dots), tangent(right, dots))
-        case Binary(operator="-", left=left, right=right):
-            return _difference(tangent(left, dots), tangent(right, dots))
-        case Binary(operator="*"):
-            factors = _chain(node)
-            total: Expr | None = None
-            for k, factor in enumerate(factors):
-                part = tangent(factor, dots)
-                if part is not None:
-                    total = _sum(total, product((*factors[:k], part, *factors[k + 1 :])))
-            return total
-        case Binary(operator="/", left=left, right=right):
-            above, below = tangent(left, dots), tangent(right, dots)
-            first = None if above is None else divide(above, right)
-            second = None if below is None else divide(multiply(node, below), right)
-            return _difference(first, second)
-        case Binary(operator="%", left=left, right=right):
-            step = tangent(right, dots)
-            second = None if step is None else multiply(Call("floor", (divide(left, right),)), step)
-            return _difference(tangent(left, dots), second)
-        case Binary(operator="**", left=left, right=right):
-            base, exponent = tangent(left, dots), tangent(right, dots)
-            first = None if base is None else multiply(_power_rule(left, right), base)
-            second = None
-            if exponent is not None:
-                rule = scalar.derivative(Call("pow", (left, right)), 1)
-                rule = ir.transform(rule, lambda n: node if n == Call("pow", (left, right)) else n)
-                second = multiply(rule, exponent)
-            return _sum(first, second)
-        case Conditional(condition=condition, then=then, otherwise=otherwise):
-            a, b = tangent(then, dots), tangent(otherwise, dots)
-            if a is None and b is None:
-                return None
-            return Conditional(condition, a or ZERO, b or ZERO)
-        case Call(function=function, arguments=arguments):
-            branched = scalar.branches(node)
-            if branched is not None:
-                return tangent(branched, dots)
-            if scalar.is_flat(function):
-                return None
-            total = None
-            for position, argument in enumerate(arguments):
-                part = tangent(argument, dots)
-                if part is not None:
-                    total = _sum(total, multiply(scalar.derivative(node, position), part))
-            return total
-        case Binary(operator="//") | ir.Compare() | ir.Logic() | Unary(operator="not"):
-            return None  # constant between its jumps
-    raise AssertionError(f"no rule for {type(node).__name__}")
+    if isinstance(node, ir.Access):
+        return ir.Access(dots[node.tensor], node.indices) if node.tensor in dots else None
+    node = (scalar.branches(node) if isinstance(node, Call) else None) or node
+    if isinstance(node, Conditional):
+        a, b = tangent(node.then, dots), tangent(node.otherwise, dots)
+        return None if a is None and b is None else Conditional(node.condition, a or ZERO, b or ZERO)
+    total: Expr | None = None
+    for part in parts(node, dots.keys()):
+        change = tangent(part.operand, dots)
+        if change is not None:
+            moved = product((*part.before, *part.rule, change, *part.after))
+            total = _difference(total, moved) if part.negative else _sum(total, moved)
+    return total
 
 
 def _sum(a: Expr | None, b: Expr | None) -> Expr | None:
@@ -203,4 +191,4 @@ def _difference(a: Expr | None, b: Expr | None) -> Expr | None:
     return negate(b) if a is None or is_zero(a) else subtract(a, b)
 
 
-__all__ = ["Contribution", "contributions", "product", "tangent"]
+__all__ = ["Contribution", "contributions", "parts", "product", "tangent"]

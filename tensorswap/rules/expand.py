@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..errors import LimitError
 from ..language import ir
-from ..language.functions import DEFINED
+from ..language.functions import DEFINED, Defined
 from ..language.ir import Expr
 from .scalar import filled
 
@@ -20,20 +21,20 @@ def expand(loops: ir.Loops) -> ir.Loops:
     ):
         return loops
     sizes: dict[int, tuple[Expr, int]] = {}  # by identity, each with its node, which so stays alive
-    body = ir.map_items(loops.body, lambda s: ir.map_statement(s, lambda node: _expanded(node, sizes)))
+    body = ir.map_items(loops.body, lambda s: ir.map_statement(s, lambda node: _expanded(node, DEFINED, sizes)))
     return replace(loops, body=body)
 
 
-def expanded(value: Expr) -> Expr:
+def expanded(value: Expr, functions: Mapping[str, Defined] = DEFINED) -> Expr:
     """One expression, as above."""
     sizes: dict[int, tuple[Expr, int]] = {}
-    return ir.transform(value, lambda node: _expanded(node, sizes))
+    return ir.transform(value, lambda node: _expanded(node, functions, sizes))
 
 
-def _expanded(node: Expr, sizes: dict[int, tuple[Expr, int]]) -> Expr:
+def _expanded(node: Expr, functions: Mapping[str, Defined], sizes: dict[int, tuple[Expr, int]]) -> Expr:
     result = node
-    if isinstance(node, ir.Call) and node.function in DEFINED:
-        defined = DEFINED[node.function]
+    if isinstance(node, ir.Call) and node.function in functions:
+        defined = functions[node.function]
         result = filled(defined.value, dict(zip(defined.arguments, node.arguments, strict=True)))
     if _size(result, sizes) > NODES:
         raise LimitError(

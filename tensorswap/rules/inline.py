@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..errors import LimitError, ProgramError
 from ..language import ir, limits
-from ..language.affine import is_constant
+from ..language.affine import is_constant, not_bare, simplified
 from ..language.check import check
 from ..language.hints import unknown_call
 from ..language.ir import Expr
@@ -325,6 +325,7 @@ class _Binding:
             for p in self.header.arguments
             if isinstance(p, ir.Argument) and not isinstance(values[p.name], ir.Access)
         }
+        self.statics = any(isinstance(p, ir.StaticDeclaration) for p in self.header.arguments)
         self.updated: set[str] = set()
         self.span = call.span
 
@@ -356,10 +357,23 @@ class _Binding:
                 )
         return node
 
+    def placed(self, node: Expr) -> Expr:
+        """An expression of the callee, in the caller's names."""
+        parts = ir.children(node)
+        changed = self.places(parts) if isinstance(node, ir.Access) else tuple(map(self.placed, parts))
+        made = self.change(ir.rebuild(node, changed) if parts else node)
+        if self.statics and any(isinstance(part, ir.Static) for part in ir.walk(node)):
+            return simplified(made)  # `1*p-0` is p
+        return made
+
+    def places(self, places: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """What stands in a bracket: only what was a bare index becomes one."""
+        return tuple(self.placed(e) if isinstance(e, ir.Index) else not_bare(self.placed(e)) for e in places)
+
     def statement(self, statement: ir.Statement) -> ir.Statement:
-        value = ir.transform(statement.value, self.change)
-        guard = None if statement.guard is None else ir.transform(statement.guard, self.change)
-        places = tuple(ir.transform(e, self.change) for e in statement.target.indices)
+        value = self.placed(statement.value)
+        guard = None if statement.guard is None else self.placed(statement.guard)
+        places = self.places(statement.target.indices)
         name = statement.target.tensor
         self.updated.add(name)
         prefix = self.tensors.get(name) or self.read[name]
@@ -385,7 +399,7 @@ class _Binding:
     def sizes(self) -> list[ir.SizeDeclaration]:
         """The callee's declarations, and what its header says of sizes that no statement of its body shows."""
         found = [
-            ir.SizeDeclaration(ir.transform(d.subject, self.change), ir.transform(d.value, self.change))  # type: ignore[arg-type]
+            ir.SizeDeclaration(ir.transform(d.subject, self.change), self.placed(d.value))  # type: ignore[arg-type]
             for d in self.callee.sizes
         ]
         declared = {d.subject for d in self.callee.sizes}

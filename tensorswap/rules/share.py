@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ..language import ir
+from ..language.functions import DONE_AGAIN
 from ..language.ir import Expr
 from .names import helper
 
-CHEAP = frozenset({"abs", "sign", "min", "max", "relu", "floor", "ceil", "round"})  # quicker done again than read
+WRITTEN_OUT = DONE_AGAIN - {"stop"}  # costs nothing, but says what is constant: texts give it a name
 
 
 @dataclass
@@ -83,7 +84,7 @@ def _candidates(value: Expr) -> Iterator[Expr]:
         node = stack.pop()
         if isinstance(node, ir.Conditional):
             continue
-        if isinstance(node, ir.Call) and node.function not in CHEAP and _always_defined(node):
+        if isinstance(node, ir.Call) and node.function not in WRITTEN_OUT and _always_defined(node):
             yield node
         if not isinstance(node, ir.Access):
             stack.extend(ir.children(node))

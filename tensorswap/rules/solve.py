@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from ..language import ir
-from ..language.affine import Affine, affine, is_constant, subtract_from
+from ..language.affine import Affine, affine, is_constant, not_bare, simplified, subtract_from
 from ..language.build import ZERO, add, conjunction, conjuncts, floor_divide, multiply, negate, remainder
 from ..language.ir import Expr, Number
 
@@ -150,9 +150,14 @@ def _flip(value: Expr) -> Expr:
 
 
 def _substitute(statement: ir.Statement, axis: int, name: str, solution: Solution, shown: bool) -> ir.Statement:
-    # a bare new index would claim that it covers the axes on which the pivot stood
-    value = ir.Binary("+", solution.value, ZERO) if isinstance(solution.value, ir.Index) else solution.value
-    change = ir.substitute_indices({solution.pivot: value})
+    put = ir.substitute_indices({solution.pivot: solution.value})
+
+    def change(node: Expr) -> Expr:
+        node = put(node)
+        if isinstance(node, ir.Access):  # a bare new index would claim that it covers the axes on which the pivot stood
+            return replace(node, indices=tuple(not_bare(e) if ir.bare(e) == name else e for e in node.indices))
+        return simplified(node) if name in ir.index_names(node) else node
+
     moved = ir.map_statement(statement, change)
     indices = list(moved.target.indices)
     indices[axis] = ir.Index(name)

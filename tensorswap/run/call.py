@@ -15,7 +15,7 @@ from ..errors import ArgumentError
 from ..interpret import reference
 from ..language import ir
 from ..language.word import WORD
-from ..plan.table import PlanTable, row, shown
+from ..plan.table import PlanTable, row
 from .again import Again, can_be_made
 from .arguments import Bound, bind, defaults
 from .execute import Executable
@@ -122,13 +122,13 @@ class Caller:
         if known.executable is None:
             return PlanTable((), reason=known.reason)
         made = known.executable
-        rows = [row(k.nest, made.sizes, bound.dtype.itemsize) for k in made.kernels if not k.moved]
+        rows = [row(k.nest, made.sizes, bound.dtype.itemsize) for k in made.kernels if k.nest.statements or k.nest.joins]
         places, workspace = made.buffers
         return PlanTable(
             tuple(rows),
             sum(math.prod(made.sizes.shapes[t]) * made.stored(t).itemsize for t in made.loops.outputs),
             workspace,
-            tuple(shown(name) for name in places if name in made.loops.written),
+            tuple(name for name in places if name in made.loops.written),
             "run by numpy's matrix product, which wins at these sizes" if made.products else "",
         )
 

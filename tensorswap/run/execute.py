@@ -24,7 +24,6 @@ from ..plan.blas import matrix_products
 from ..plan.first import Planned, settle
 from ..plan.nest import Nest, Nester, lifetimes
 from ..plan.prepare import prepare
-from ..plan.table import shown
 from ..room import SETTING, SMALL, Needed, check_room, of_tensor
 from .arguments import Bound
 from .interrupt import LONG, STOP, interruptibly
@@ -47,8 +46,8 @@ class Executable:
         self.threads = threads
         same = len({array.dtype for array in bound.arrays.values()}) == 1 and bound.dtype.kind == "f"
         self.products = matrix_products(bound.loops, bound.sizes) if same else None
-        prepared, self.sizes = prepare(bound.loops, bound.sizes)
-        self.loops = settle(prepared, self.sizes)
+        work = prepare(bound.loops, bound.sizes)
+        self.loops, self.sizes = settle(work.loops, work.sizes), work.sizes
         written = infer_types(bound.loops, bound.kinds)  # of the program as it was written: a plan changes no type
         self.types: Types = infer_types(self.loops, bound.kinds, written.tensors)
         self.default = bound.dtype
@@ -58,7 +57,7 @@ class Executable:
         self.stored, self.best = layout.stored, Expressions(layout).best
         self.winners = [BestOf(s.target.tensor) for s in self.loops.statements if s.operator.startswith("arg")]
         kept = {*self.loops.outputs, *self.loops.inputs, *(best.tensor for best in self.winners)}
-        nester = Nester(self.sizes, kept, lambda name: self.stored(name).itemsize, layout.weight)
+        nester = Nester(self.sizes, kept, work.copies, lambda name: self.stored(name).itemsize, layout.weight)
         nests = nester.kernels(self.loops.body)
         self.filled = self.first_values(nests)
         self.producer: dict[int, int] = {}  # the kernel that made the copies which another one adds up
@@ -186,8 +185,9 @@ class Executable:
     def needed(self) -> list[Needed]:
         """The memory that a run takes."""
         results = [of_tensor(_told(name), made[1], made[2].itemsize) for name, made in self.context.named_results()]
-        largest = sorted(self.intermediate, key=lambda b: -b.size)[:1]
-        inside = f"what is kept in between (most of it {_told(largest[0].name)})" if largest else "what is kept"
+        tensors = [b for b in self.intermediate if b.name in self.loops.written]
+        largest = max(tensors, key=lambda b: b.size, default=None)
+        inside = f"what is kept in between ({largest.name} is the largest)" if largest else "what is kept in between"
         return [*results, Needed(inside, self.context.size)]
 
     def scratch(self, kernel: Lowered) -> tuple[dict[Hashable, int], int]:
@@ -252,16 +252,8 @@ class Executable:
         return {name: arrays[k] for name, k in context.outputs} if done else None
 
 
-def _told(name: Hashable) -> str:
-    """What memory is for, in words."""
-    match name:
-        case str():
-            return shown(name)
-        case BestOf(tensor=tensor):
-            return f"the best values for {tensor}"
-        case (CopiesOf(tensor=tensor), _):
-            return f"{tensor} of each thread"
-    return "what threads have to themselves"
+def _told(name: Tensor) -> str:
+    return f"the best values for {name.tensor}" if isinstance(name, BestOf) else str(name)
 
 
 def _product(left: Array, right: Array) -> Array:

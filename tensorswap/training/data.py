@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..errors import ArgumentError, ShapeError
 from ..language import ir
 from ..language.hints import closest
-from ..program import Program, program
+from ..program import Program
 from ..run.arguments import as_array
 from .mapped import Mapped, mapped, private
 from .numbers import shown
@@ -224,9 +224,12 @@ def picker(names: Set[str], data: Data, batch: str) -> Picker:
 
     rows = fresh("rows")
     whole = {name: fresh(f"{name}_all") for name in data.examples}
-    lines = []
+    row = ir.Access(rows, (ir.Index(batch),))
+    body = []
     for name, array in data.examples.items():
-        places = [batch if k == data.axes[name] else fresh(f"axis{k}_{name}") for k in range(array.ndim)]
-        found = [f"{rows}[{batch}]" if k == data.axes[name] else place for k, place in enumerate(places)]
-        lines.append(f"{name}[{','.join(places)}] = {whole[name]}[{','.join(found)}]")
-    return Picker(program("\n".join(lines), list(data.examples)), whole, rows)
+        axis = data.axes[name]
+        own = [batch if k == axis else fresh(f"axis{k}_{name}") for k in range(array.ndim)]
+        places = tuple(ir.Index(place) for place in own)
+        picked = ir.Access(whole[name], (*places[:axis], row, *places[axis + 1 :]))
+        body.append(ir.Statement(ir.Access(name, places), "=", picked))
+    return Picker(Program(ir.Loops(tuple(body))), whole, rows)

@@ -53,14 +53,15 @@ class Optimizer:
                 kept[argument.name] = None if whole else tuple(param.access.indices.index(p) for p in places)
         return kept
 
-    def call(self, tensor: str, gradient: str, rank: int, state: Mapping[str, str]) -> str:
+    def call(self, tensor: str, gradient: str, rank: int, state: Mapping[str, str]) -> ir.CallStatement:
         """The statement of one update."""
         header = self.definition(rank)
-        arguments = [tensor, gradient, *state.values()]
         names = {a.name for a in header.arguments}
-        arguments += [f"{name}={name}" for name in ("step", "lr") if name in names]
-        arguments += [f"{name}={value!r}" for name, value in self.options.items()]
-        return f"{', '.join([tensor, *state.values()])} = {header.name}({', '.join(arguments)})"
+        kept = [ir.Access(name) for name in state.values()]
+        numbers: list[tuple[str, ir.Expr]] = [(name, ir.Access(name)) for name in ("step", "lr") if name in names]
+        numbers += [(name, ir.Number(value)) for name, value in self.options.items()]
+        arguments = (ir.Access(tensor), ir.Access(gradient), *kept)
+        return ir.CallStatement((ir.Access(tensor), *kept), header.name, arguments, tuple(numbers))
 
 
 def known() -> list[str]:
@@ -103,7 +104,7 @@ def optimizer(choice: Any) -> Optimizer:
 
 
 def _checked(name: str, key: str, value: Any) -> float:
-    """The number of an option, which will stand in a program's text."""
+    """The number of an option, which will stand in a program."""
     number = real(f"the option {key} of {name}", value)
     words = next((words for keys, least, most, words in RANGES if key in keys and not least <= number < most), None)
     if words is not None:

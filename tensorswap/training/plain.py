@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from dataclasses import replace
 
+from .. import library
 from ..language import ir
-from ..language.render import program as render
-from ..program import Program, program
+from ..program import Program
+from ..rules.inline import inline
 
 
 def plain(model: Program, given: Set[str], sizes: Mapping[str, int]) -> Program:
     """The model as bare statements: `given` are the tensors and scalars that a call will pass, `sizes` its static
     integers. What has a default and is not given is that number."""
-    header = model.loops.header
+    loops, header = model.loops, model.loops.header
     if header is None:
-        lines = [line for line in str(model).splitlines() if _static(line) not in sizes]
-        statics = [f"{name}: int = {sizes[name]}" for name in model.loops.static_names if name in sizes]
-        return program("\n".join([*statics, *lines]), None if model.loops.returns is None else model.outputs)
-    passed = []
+        statics = tuple(replace(d, default=sizes.get(d.name, d.default)) for d in loops.statics)
+        return Program(replace(loops, statics=statics))
+    passed: list[tuple[str, ir.Expr]] = []
     for argument in header.arguments:
         if isinstance(argument, ir.StaticDeclaration):
             if argument.name in sizes:
-                passed.append(f"{argument.name}={sizes[argument.name]}")
+                passed.append((argument.name, ir.Number(sizes[argument.name])))
         elif argument.name in given or argument.default is None:
-            passed.append(f"{argument.name}={argument.name}")
-    name = header.name.replace(".", "_")
-    text = render(model.loops).replace(f"def {header.name}(", f"def {name}(", 1)
-    call = f"{', '.join(model.outputs)} = {name}({', '.join(passed)})"
-    return program(f"{text}\n{call}", model.outputs)
-
-
-def _static(line: str) -> str:
-    """The name in a line such as `stride: int = 1`."""
-    name, colon, rest = line.partition(":")
-    return name if colon and rest.startswith(" int") else ""
+            passed.append((argument.name, ir.Access(argument.name)))
+    call = ir.CallStatement(tuple(ir.Access(name) for name in model.outputs), header.name, (), tuple(passed))
+    made = inline(ir.Loops((call,)), {header.name: loops}, library.definitions)
+    return Program(made if made.outputs == model.outputs else replace(made, returns=model.outputs))

@@ -1,16 +1,18 @@
-"""Update: a model and an optimiser -> the program of one training step, as text that anyone can read and run."""
+"""Update: a model and an optimiser -> the program of one training step, which anyone can read and run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from .. import library
 from ..errors import ArgumentError
 from ..language import build, ir
 from ..language.hints import closest
 from ..lazy import cached_property
-from ..program import Program, program
+from ..program import Program
 from ..rules.adjoint import derive
+from ..rules.inline import inline
 from .numbers import positive, shown
 from .optimizers import Optimizer
 
@@ -72,37 +74,32 @@ class Update:
     @cached_property
     def _updates(self) -> tuple[ir.Item, ...]:
         """The statements of all updates: they know the gradients by their names alone."""
-        lines = []
-        gradients = {name: f"{name}.grad" for name in self.parameters}
+        taken = {*self.model.loops.names, *self.outputs, "lr", "step"}
+
+        def fresh(name: str) -> str:
+            taken.add(made := ir.fresh(name, taken))
+            return made
+
         ranks = self.model.loops.ranks
-        places = {name: ",".join(f"{name}_{k}" for k in range(ranks[name])) for name in self.parameters}
-        access = {name: f"[{places[name]}]" if ranks[name] else "" for name in self.parameters}
-        lines += [f"{gradients[name]}{access[name]} = {name}{access[name]}" for name in self.parameters]
-        kept = len(lines)  # these only tell the number of axes, and go
+        places = {n: tuple(ir.Index(fresh(f"{n}_{k}")) for k in range(ranks[n])) for n in self.parameters}
+        gradients = {name: ir.Access(f"{name}.grad", places[name]) for name in self.parameters}
+        body: list[ir.Item] = [ir.Statement(gradients[n], "=", ir.Access(n, places[n])) for n in self.parameters]
+        kept = len(body)  # these only tell the number of axes, and go
         if self.clip is not None:
-            lines += [f"clip_square += {gradients[name]}{access[name]} ** 2" for name in self.parameters]
-            lines.append(f"clip_scale = min(1, {self.clip!r} / (sqrt(clip_square) + 1e-6))")
-            for name in self.parameters:
-                lines.append(f"{name}_clipped{access[name]} = clip_scale * {gradients[name]}{access[name]}")
-                gradients[name] = f"{name}_clipped"
+            square, scale = ir.Access(fresh("clip_square")), ir.Access(fresh("clip_scale"))
+            body += [ir.Statement(square, "+=", ir.Binary("**", g, ir.Number(2))) for g in gradients.values()]
+            norm = ir.Binary("+", ir.Call("sqrt", (square,)), ir.Number(1e-6))
+            body.append(ir.Statement(scale, "=", build.minimum(build.ONE, ir.Binary("/", ir.Number(self.clip), norm))))
+            for name, gradient in gradients.items():
+                gradients[name] = ir.Access(fresh(f"{name}_clipped"), places[name])
+                body.append(ir.Statement(gradients[name], "=", build.multiply(scale, gradient)))
         for name in self.parameters:
-            lines.append(self.optimizer.call(name, gradients[name], ranks[name], self.state[name]))
-        text = "\n".join(lines).replace(".grad", "_gradient")
-        made = program(text, [n for n in self.outputs if n not in self.results]).loops
-        names = {f"{name}_gradient": f"{name}.grad" for name in self.parameters}
-        taken = set(self.model.loops.names)
-        for name in made.names - set(self.outputs) - names.keys() - {"lr", "step"}:
-            names[name] = ir.fresh(name, taken)
-            taken.add(names[name])
+            body.append(self.optimizer.call(name, gradients[name].tensor, ranks[name], self.state[name]))
+        own = ir.Loops(tuple(body), known=dict.fromkeys(taken))  # names that the statements of a call must not take
+        made = inline(own, {}, library.definitions)
 
         def change(node: ir.Expr) -> ir.Expr:
             match node:
-                case ir.Access(tensor=tensor) | ir.AxisSize(tensor=tensor):
-                    return replace(node, tensor=names.get(tensor, tensor))
-                case ir.Index(name=name):
-                    return ir.Index(names[name])
-                case ir.Size(index=index):
-                    return ir.Size(names[index])
                 case ir.Binary(operator=operator, left=left, right=right) if operator in FOLDED:
                     return FOLDED[operator](left, right)  # an option of 0 leaves no trace
             return node

@@ -66,8 +66,8 @@ def certify_plan(bound: Bound, origin: ir.Loops | None, derivation: Derivation |
         stepped = small
         if origin is not None and derivation is not None:
             stepped = derived_in_steps(origin, derivation, small, weights)
-        loops, sizes = prepare(stepped.loops, stepped.sizes, weights)
-        different = difference(wanted, run_planned(stepped.loops, Stage("plan", loops, sizes), stepped))
+        work = prepare(stepped.loops, stepped.sizes, weights)
+        different = difference(wanted, run_planned(stepped.loops, Stage("plan", work.loops, work.sizes), stepped))
         if different is None:
             return True
         if not is_steady(small):

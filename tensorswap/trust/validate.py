@@ -17,7 +17,6 @@ from ..language.sizes import infer
 from ..language.stages import Stage, watch
 from ..language.types import infer_types
 from ..plan.prepare import prepare
-from ..plan.table import shown
 from ..rules.derivation import Derivation
 from ..run.arguments import Bound, bind
 from ..run.call import threads
@@ -164,6 +163,6 @@ def validate(origin: ir.Loops | None, derivation: Derivation | None, bound: Boun
 
 def _change(before: Stage, after: Stage, different: Difference) -> Change:
     """What changed between two programs, statement by statement."""
-    old, new = ([shown(show(s)) for s in stage.loops.statements] for stage in (before, after))
+    old, new = ([show(s) for s in stage.loops.statements] for stage in (before, after))
     gone, made = [line for line in old if line not in new], [line for line in new if line not in old]
     return Change(after.name, tuple(gone), tuple(made), different)
