@@ -110,7 +110,12 @@ def test_quick_functions_are_those_with_a_vector_implementation() -> None:
 
 def guarded(name: str) -> str:
     source = ts.program(f"Y[i] = {name}(X[i]) if X[i] > 0 else 0").source(X=(1000,))
-    return source[source.index("def step0_0") :].replace(f"{name}_f8(", "f(").replace(f"math.{name}(", "f(").replace(f"{name}(", "f(")
+    return (
+        source[source.index("def step0_0") :]
+        .replace(f"{name}_f8(", "f(")
+        .replace(f"math.{name}(", "f(")
+        .replace(f"{name}(", "f(")
+    )
 
 
 @pytest.mark.parametrize(

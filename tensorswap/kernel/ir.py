@@ -19,10 +19,10 @@
                 | Call(function, arguments)                 of kernel/functions
                 | Entry(table, index)                       of a table of constants
 
-Every value has a type, and operands of one operation have the same type: nothing is promoted. `and`, `or` evaluate their
-right side only where they must; `both`, `either` evaluate both. Whole numbers divide towards minus infinity. What a
-value is worth does not depend on when it is computed, save for variables and loads; so a value may be shared by several
-others. Nothing here changes once it is made.
+Every value has a type, and operands of one operation have the same type: nothing is promoted. `and`, `or` evaluate
+their right side only where they must; `both`, `either` evaluate both. Whole numbers divide towards minus infinity. But
+for variables and loads, a value does not depend on when it is computed, so that several others may share it. Nothing
+here changes once it is made.
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ class Tile:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Panel:
-    """Where a tile reads or writes: memory, the place of the first element, and how far apart its rows and columns are."""
+    """Where a tile reads or writes: memory, the place of its first element, how far apart rows and columns are."""
 
     memory: Memory
     at: Value
@@ -370,8 +370,8 @@ def is_zero(value: Value) -> bool:
 def wrapped(value: int, type: Type) -> int:
     """A whole number as so many bits hold it."""
     if type.kind == "u":
-        return value % 2 ** (8 * type.size)
-    half = 2 ** (8 * type.size - 1)
+        return value % (1 << (8 * type.size))
+    half = 1 << (8 * type.size - 1)
     return (value + half) % (2 * half) - half
 
 

@@ -9,14 +9,10 @@ from llvmlite import binding
 from llvmlite import ir as llvm
 from numba.core import cgutils
 
-from . import tile
+from . import ir
 from .functions import INSTRUCTIONS, LIBRARY, Made, made
-from .ir import (
-    F4, F8, FALSE, ONE, PART, PARTS, TRUE, TRUTH, WORD, ZERO, Bits, Body, Call, Cast, Choice, Choose, Entry, For, If,
-    Kernel, Launch, Load, Memory, Number, Operation, Panel, Point, Role, Set, Skip, Statement, Step, Store, Table,
-    TileCall, Type, Value, Variable, While, free, walk, word,
-)  # fmt: skip
 from .registers import multiplies_by_lane
+from .tile import FORMS, Block
 
 # Never nnan or ninf: NaN stays NaN. Never nsz beside reassoc: together they let LLVM factor x*0 + x*1 into x*1, which
 # is inf where x is, and (y + x) - x into y.
@@ -29,40 +25,42 @@ FEW = 16  # steps of a loop that never looks at that word
 UNSTOPPED = 2**16  # steps of a loop without loops in it between two looks at that word
 
 NUMBER, BIT = llvm.IntType(64), llvm.IntType(1)
-REAL = {F4: llvm.FloatType(), F8: llvm.DoubleType()}
+REAL = {ir.F4: llvm.FloatType(), ir.F8: llvm.DoubleType()}
 SIMPLE = {"+": "add", "-": "sub", "*": "mul"}
 WHOLE = {**SIMPLE, "&": "and_", "|": "or_", "^": "xor", "<<": "shl", ">>": "lshr"}
 
 Launcher = Callable[[Any, list[Any]], None]
 
 
-def type_of(type: Type) -> Any:
-    return REAL[type] if type.real else BIT if type == TRUTH else llvm.IntType(8 * type.size)
+def type_of(type: ir.Type) -> Any:
+    return REAL[type] if type.real else BIT if type == ir.TRUTH else llvm.IntType(8 * type.size)
 
 
-def entry(kernel: Kernel) -> tuple[list[Memory], Body]:
+def entry(kernel: ir.Kernel) -> tuple[list[ir.Memory], ir.Body]:
     """A kernel as the function that runs some of its parts: kernel(start, size, step, context)."""
-    start, size, step, context = parameters = [Memory(name, WORD) for name in ("start", "size", "step", "context")]
-    scratch = Variable("scratch", WORD)
-    first: list[Statement] = [Set(PARTS, Load(context, ZERO)), Set(scratch, Load(context, ONE))]
-    each: list[Statement] = []
+    parameters = [ir.Memory(name, ir.WORD) for name in ("start", "size", "step", "context")]
+    start, size, _, context = parameters
+    scratch = ir.Variable("scratch", ir.WORD)
+    first: list[ir.Statement] = [ir.Set(ir.PARTS, ir.Load(context, ir.ZERO)), ir.Set(scratch, ir.Load(context, ir.ONE))]
+    each: list[ir.Statement] = []
     for position, item in enumerate(kernel.words, 2):
-        value, place = Load(context, word(position)), item.place
-        if isinstance(place, Variable):
-            first.append(Set(place, value))
-        elif item.role is Role.TENSOR:
-            first.append(Point(place, value))
-        elif item.role is Role.LOCAL:
-            each.append(Point(place, value + PART * scratch))
+        value, place = ir.Load(context, ir.word(position)), item.place
+        if isinstance(place, ir.Variable):
+            first.append(ir.Set(place, value))
+        elif item.role is ir.Role.TENSOR:
+            first.append(ir.Point(place, value))
+        elif item.role is ir.Role.LOCAL:
+            each.append(ir.Point(place, value + ir.PART * scratch))
         else:
-            assert item.bytes is not None and item.own is not None, "a copy knows its size and the first part's own"
-            later = value + (PART - 1) * item.bytes
-            each.append(Point(place, Choice(Operation(">", (PART, ZERO), TRUTH), later, item.own)))
-    past = Load(start, ZERO) + Load(size, ZERO)
-    return parameters, (*first, For(PART, Load(start, ZERO), past, ONE, (*each, *kernel.body)))
+            assert item.bytes is not None, "a copy knows its size"
+            assert item.own is not None, "and the tensor of the first part"
+            later = value + (ir.PART - 1) * item.bytes
+            each.append(ir.Point(place, ir.Choice(ir.Operation(">", (ir.PART, ir.ZERO), ir.TRUTH), later, item.own)))
+    past = ir.Load(start, ir.ZERO) + ir.Load(size, ir.ZERO)
+    return parameters, (*first, ir.For(ir.PART, ir.Load(start, ir.ZERO), past, ir.ONE, (*each, *kernel.body)))
 
 
-def write(module: Any, name: str, parameters: list[Memory], body: Body, launch: Launcher) -> None:
+def write(module: Any, name: str, parameters: list[ir.Memory], body: ir.Body, launch: Launcher) -> None:
     """A function of memories, and the functions that it calls."""
     kind = llvm.FunctionType(llvm.VoidType(), [type_of(memory.type).as_pointer() for memory in parameters])
     function = llvm.Function(module, kind, name)
@@ -82,61 +80,61 @@ class Printer:
         self.launch = launch
         self.builder = llvm.IRBuilder(function.append_basic_block("entry"))
         self.variables: dict[str, Any] = {}
-        self.types: dict[str, Type] = {}
+        self.types: dict[str, ir.Type] = {}
         self.memories: dict[str, Any] = {}
-        self.flags = FLAGS
+        self.flags: tuple[str, ...] = FLAGS
         self.known: dict[int, Any] | None = None  # values of a function that is written in place, by identity
         self.loops: list[Any] = []  # where a skip goes
         self.stopping: list[bool] = []  # whether each loop around looks if its work is still wanted
 
     # -- statements
 
-    def body(self, statements: Body) -> None:
+    def body(self, statements: ir.Body) -> None:
         for statement in statements:
             self.statement(statement)
 
-    def statement(self, node: Statement) -> None:
+    def statement(self, node: ir.Statement) -> None:
         builder = self.builder
         match node:
-            case Set(variable=variable, value=value):
+            case ir.Set(variable=variable, value=value):
                 self.set(variable, self.value(value))
-            case Store(memory=memory, offset=offset, value=value):
+            case ir.Store(memory=memory, offset=offset, value=value):
                 code = self.value(value)
                 builder.store(code, self.place(memory, offset))
-            case For():
+            case ir.For():
                 self.loop(node)
-            case While(test=test, body=body):
+            case ir.While(test=test, body=body):
                 self.repeat(test, body)
-            case If(test=test, then=then, otherwise=otherwise):
+            case ir.If(test=test, then=then, otherwise=otherwise):
                 self.branch(self.value(test), then, otherwise)
-            case Skip():
+            case ir.Skip():
                 builder.branch(self.loops[-1])
                 builder.position_at_end(self.function.append_basic_block("after"))
-            case Choose(memory=memory, test=test, yes=yes, no=no):
+            case ir.Choose(memory=memory, test=test, yes=yes, no=no):
                 chosen = builder.select(self.value(test), self.memories[yes.name], self.memories[no.name])
                 self.memories[memory.name] = chosen
-            case Point(memory=memory, address=address):
+            case ir.Point(memory=memory, address=address):
                 kind = type_of(memory.type).as_pointer()
                 self.memories[memory.name] = builder.inttoptr(self.value(address), kind)
-            case Step():
+            case ir.Step():
                 self.step(node)
-            case TileCall():
+            case ir.TileCall():
                 self.tile(node)
-            case Launch(kernel=kernel, parts=parts, context=context, threads=threads):
+            case ir.Launch(kernel=kernel, parts=parts, context=context, threads=threads):
                 self.launch(builder, [self.value(v) for v in (kernel, parts, context, threads)])
             case _:
                 raise AssertionError(f"no code for {type(node).__name__}")
 
-    def set(self, variable: Variable, code: Any) -> None:
+    def set(self, variable: ir.Variable, code: Any) -> None:
         name = variable.name
         if self.types.get(name) != variable.type:  # a new variable, perhaps of an old name
             self.variables[name] = cgutils.alloca_once(self.builder, code.type)
             self.types[name] = variable.type
         self.builder.store(code, self.variables[name])
 
-    def step(self, node: Step) -> None:
+    def step(self, node: ir.Step) -> None:
         """No two tensors of a step share memory, and LLVM is told so."""
-        variables, memories = free(node.body)
+        variables, memories = ir.free(node.body)
         arguments = [self.value(v) for v in variables] + [self.memories[m.name] for m in memories]
         kind = llvm.FunctionType(llvm.VoidType(), [a.type for a in arguments])
         function = llvm.Function(self.module, kind, f"{self.function.name}_step{node.number}")
@@ -152,34 +150,36 @@ class Printer:
         inner.builder.ret_void()
         self.builder.call(function, arguments)
 
-    def tile(self, node: TileCall) -> None:
+    def tile(self, node: ir.TileCall) -> None:
         kind = node.tile
         loops = [tuple(self.value(part) for part in loop) for loop in node.loops]
-        tile.FORMS[kind.form](
+        a, b, y = (self.block(panel) for panel in (node.a, node.b, node.y))
+        FORMS[kind.form](
             self.builder, kind.type.size, kind.rows, kind.across, kind.lanes,
-            kind.form == "lane" and multiplies_by_lane(),
-            *(self.block(panel) for panel in (node.a, node.b, node.y)), loops, self.value(node.scale), self.value(node.add),
+            kind.form == "lane" and multiplies_by_lane(), a, b, y, loops, self.value(node.scale), self.value(node.add),
         )  # fmt: skip
 
-    def block(self, panel: Panel) -> tile.Block:
-        return tile.Block(self.memories[panel.memory.name], *(self.value(v) for v in (panel.at, panel.row, panel.column)))
+    def block(self, panel: ir.Panel) -> Block:
+        return Block(
+            self.memories[panel.memory.name], *(self.value(v) for v in (panel.at, panel.row, panel.column))
+        )
 
     # -- loops
 
-    def loop(self, node: For) -> None:
+    def loop(self, node: ir.For) -> None:
         start, stop, step = (self.value(v) for v in (node.first, node.past, node.step))
         variable = node.variable
-        if any(isinstance(inner, For | While | Step) for inner in walk(node.body)):
+        if any(isinstance(inner, ir.For | ir.While | ir.Step) for inner in ir.walk(node.body)):
             stops = _may_be_more(FEW, start, stop, unknown=True)  # few steps are better written out
             self.counted(variable, start, stop, step, lambda: self.body(node.body), stops)
-        elif node.step is ONE and _may_be_more(UNSTOPPED, start, stop, unknown=not any(self.stopping)):
+        elif node.step is ir.ONE and _may_be_more(UNSTOPPED, start, stop, unknown=not any(self.stopping)):
             self.in_pieces(variable, start, stop, node.body)
         else:
             self.counted(variable, start, stop, step, lambda: self.body(node.body), stops=False)
 
-    def in_pieces(self, variable: Variable, start: Any, stop: Any, body: Body) -> None:
+    def in_pieces(self, variable: ir.Variable, start: Any, stop: Any, body: ir.Body) -> None:
         builder, piece = self.builder, NUMBER(UNSTOPPED)
-        first = Variable("first of a piece", WORD)
+        first = ir.Variable("first of a piece", ir.WORD)
 
         def inner() -> None:
             low = self.value(first)
@@ -190,7 +190,7 @@ class Printer:
         self.counted(first, start, stop, piece, inner, stops=True)
 
     def counted(
-        self, variable: Variable, start: Any, stop: Any, step: Any, body: Callable[[], None], stops: bool
+        self, variable: ir.Variable, start: Any, stop: Any, step: Any, body: Callable[[], None], stops: bool
     ) -> None:
         """A loop. If it `stops`, it looks before each step whether its work is still wanted."""
         builder = self.builder
@@ -219,9 +219,9 @@ class Printer:
         builder.branch(head)
         builder.position_at_end(after)
 
-    def repeat(self, test: Value, body: Body) -> None:
+    def repeat(self, test: ir.Value, body: ir.Body) -> None:
         builder = self.builder
-        head, inside, after = (self.function.append_basic_block(word) for word in ("head", "body", "end"))
+        head, inside, after = (self.function.append_basic_block(text) for text in ("head", "body", "end"))
         builder.branch(head)
         builder.position_at_end(head)
         builder.cbranch(self.value(test), inside, after)
@@ -235,9 +235,9 @@ class Printer:
             llvm.GlobalVariable(self.module, NUMBER, STOP_WORD)
         return self.module.globals[STOP_WORD]
 
-    def branch(self, test: Any, then: Body, otherwise: Body) -> None:
+    def branch(self, test: Any, then: ir.Body, otherwise: ir.Body) -> None:
         builder = self.builder
-        yes, no, after = (self.function.append_basic_block(word) for word in ("then", "else", "endif"))
+        yes, no, after = (self.function.append_basic_block(text) for text in ("then", "else", "endif"))
         builder.cbranch(test, yes, no)
         for block, statements in ((yes, then), (no, otherwise)):
             builder.position_at_end(block)
@@ -247,48 +247,48 @@ class Printer:
 
     # -- values
 
-    def value(self, node: Value) -> Any:
-        if self.known is None or isinstance(node, Number):
+    def value(self, node: ir.Value) -> Any:
+        if self.known is None or isinstance(node, ir.Number):
             return self.computed(node)
         if id(node) not in self.known:  # what stands there several times is computed once
             self.known[id(node)] = self.computed(node)
         return self.known[id(node)]
 
-    def computed(self, node: Value) -> Any:
+    def computed(self, node: ir.Value) -> Any:
         builder = self.builder
         match node:
-            case Number(value=value, type=kind):
+            case ir.Number(value=value, type=kind):
                 return llvm.Constant(type_of(kind), value)
-            case Variable(name=name):
+            case ir.Variable(name=name):
                 return builder.load(self.variables[name])
-            case Load(memory=memory, offset=offset):
+            case ir.Load(memory=memory, offset=offset):
                 return builder.load(self.place(memory, offset))
-            case Operation(operator="and" | "or" as operator, operands=(left, right)):
+            case ir.Operation(operator="and" | "or" as operator, operands=(left, right)):
                 return self.logic(operator, left, right)
-            case Operation(operands=operands):
+            case ir.Operation(operands=operands):
                 return self.operation(node, [self.value(v) for v in operands])
-            case Choice(test=test, yes=yes, no=no, lazy=True):
+            case ir.Choice(test=test, yes=yes, no=no, lazy=True):
                 return self.lazily(self.value(test), yes, no)
-            case Choice(test=test, yes=yes, no=no):
+            case ir.Choice(test=test, yes=yes, no=no):
                 return builder.select(self.value(test), self.value(yes), self.value(no))
-            case Cast(value=value, type=kind):
+            case ir.Cast(value=value, type=kind):
                 return self.cast(self.value(value), value.type, kind)
-            case Bits(value=value, type=kind):
+            case ir.Bits(value=value, type=kind):
                 return builder.bitcast(self.value(value), type_of(kind))
-            case Entry(table=table, index=index):
+            case ir.Entry(table=table, index=index):
                 place = builder.gep(self.table(table), [NUMBER(0), self.value(index)], inbounds=True)
                 return builder.load(place)
-            case Call(function=name, arguments=arguments, type=kind):
+            case ir.Call(function=name, arguments=arguments, type=kind):
                 return self.call(name, arguments, kind)
         raise AssertionError(f"no code for {type(node).__name__}")
 
-    def place(self, memory: Memory, offset: Value) -> Any:
+    def place(self, memory: ir.Memory, offset: ir.Value) -> Any:
         return self.builder.gep(self.memories[memory.name], [self.value(offset)], inbounds=True)
 
-    def lazily(self, test: Any, yes: Value, no: Value) -> Any:
+    def lazily(self, test: Any, yes: ir.Value, no: ir.Value) -> Any:
         """Only the branch that is taken is evaluated."""
         builder = self.builder
-        blocks = [self.function.append_basic_block(word) for word in ("yes", "no", "chosen")]
+        blocks = [self.function.append_basic_block(text) for text in ("yes", "no", "chosen")]
         builder.cbranch(test, *blocks[:2])
         made = []
         for block, value in zip(blocks, (yes, no), strict=False):
@@ -301,11 +301,11 @@ class Printer:
             result.add_incoming(code, block)
         return result
 
-    def logic(self, operator: str, left: Value, right: Value) -> Any:
-        branches = (right, FALSE) if operator == "and" else (TRUE, right)
+    def logic(self, operator: str, left: ir.Value, right: ir.Value) -> Any:
+        branches = (right, ir.FALSE) if operator == "and" else (ir.TRUE, right)
         return self.lazily(self.value(left), *branches)
 
-    def operation(self, node: Operation, codes: list[Any]) -> Any:
+    def operation(self, node: ir.Operation, codes: list[Any]) -> Any:
         builder, operator, kind = self.builder, node.operator, node.operands[0].type
         match operator:
             case "neg":
@@ -330,7 +330,7 @@ class Printer:
             return getattr(builder, WHOLE[operator])(*codes)
         return self.divided(operator, kind, *codes)
 
-    def real(self, node: Operation, a: Any, b: Any) -> Any:
+    def real(self, node: ir.Operation, a: Any, b: Any) -> Any:
         operator = node.operator
         if operator in ("//", "%"):
             return self.call("quotient" if operator == "//" else "remainder", node.operands, node.type)
@@ -339,8 +339,8 @@ class Printer:
         write = self.builder.fdiv if operator == "/" else getattr(self.builder, f"f{SIMPLE[operator]}")
         return write(a, b, flags=flags)
 
-    def divided(self, operator: str, kind: Type, a: Any, b: Any) -> Any:
-        """Towards minus infinity, as Python divides; the least number by -1 wraps around, where a machine would stop."""
+    def divided(self, operator: str, kind: ir.Type, a: Any, b: Any) -> Any:
+        """Towards minus infinity, as in Python; the least number by -1 wraps around, where a machine would stop."""
         builder = self.builder
         if kind.kind == "u":
             return (builder.udiv if operator == "//" else builder.urem)(a, b)
@@ -356,7 +356,7 @@ class Printer:
             return builder.select(off, builder.add(rest, b), rest)
         return builder.sub(builder.sdiv(a, b), builder.zext(off, a.type))
 
-    def compare(self, operator: str, kind: Type, a: Any, b: Any) -> Any:
+    def compare(self, operator: str, kind: ir.Type, a: Any, b: Any) -> Any:
         builder = self.builder
         if kind.real:
             test = builder.fcmp_unordered if operator == "!=" else builder.fcmp_ordered
@@ -364,14 +364,14 @@ class Printer:
             test = builder.icmp_signed if kind.kind == "i" else builder.icmp_unsigned
         return test(operator, a, b)
 
-    def cast(self, code: Any, old: Type, new: Type) -> Any:
+    def cast(self, code: Any, old: ir.Type, new: ir.Type) -> Any:
         builder, target = self.builder, type_of(new)
-        if new == TRUTH:
+        if new == ir.TRUTH:
             return self.compare("!=", old, code, llvm.Constant(code.type, 0))
-        if old == TRUTH:
+        if old == ir.TRUTH:
             return builder.uitofp(code, target) if new.real else builder.zext(code, target)
         if old.real and new.real:
-            change = builder.fpext if new == F8 else builder.fptrunc
+            change = builder.fpext if new == ir.F8 else builder.fptrunc
         elif old.real:
             change = builder.fptosi if new.kind == "i" else builder.fptoui
         elif new.real:
@@ -386,7 +386,7 @@ class Printer:
 
     # -- functions
 
-    def call(self, name: str, arguments: tuple[Value, ...], kind: Type) -> Any:
+    def call(self, name: str, arguments: tuple[ir.Value, ...], kind: ir.Type) -> Any:
         first = arguments[0].type
         function = made(name, first)
         if function is not None:
@@ -401,7 +401,7 @@ class Printer:
             return self.builder.frem(*codes)
         if name == "pow":
             return self.intrinsic("pow", codes)
-        symbol = name if kind == F8 else f"{name}f"
+        symbol = name if kind == ir.F8 else f"{name}f"
         of = llvm.FunctionType(type_of(kind), [c.type for c in codes])
         function = self.module.globals.get(symbol) or llvm.Function(self.module, of, symbol)
         return self.builder.call(function, codes)
@@ -438,7 +438,7 @@ class Printer:
         of = llvm.FunctionType(kind, [kind] * len(codes))
         return self.builder.call(self.module.declare_intrinsic(f"llvm.{name}", [kind], of), codes)
 
-    def extreme(self, name: str, kind: Type, a: Any, b: Any) -> Any:
+    def extreme(self, name: str, kind: ir.Type, a: Any, b: Any) -> Any:
         """The larger or smaller of two numbers; NaN if one of them is."""
         builder, order = self.builder, ">" if name == "maximum" else "<"
         if not kind.real:
@@ -447,7 +447,7 @@ class Printer:
             return self.intrinsic(name, [a, b])
         return builder.select(builder.or_(builder.fcmp_ordered(order, a, b), builder.fcmp_unordered("uno", a, a)), a, b)
 
-    def table(self, table: Table) -> Any:
+    def table(self, table: ir.Table) -> Any:
         found = self.module.globals.get(table.name)
         if found is None:
             kind = llvm.ArrayType(llvm.DoubleType(), len(table.numbers))

@@ -8,15 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
+from . import ir
 from .functions import Made, made
-from .ir import (
-    F4, F8, TRUTH, WORD, Bits, Body, Call, Cast, Choice, Choose, Entry, For, If, Kernel, Load, Memory, Number, Operation, Role,
-    Set, Skip, Statement, Step, Store, Tile, TileCall, Type, Value, Variable, While, Word, free, is_zero, walk,
-)  # fmt: skip
 
 NUMPY = {
-    F4: "np.float32", F8: "np.float64", TRUTH: "np.bool_",
-    **{Type(kind, size): f"np.{name}{8 * size}" for kind, name in (("i", "int"), ("u", "uint")) for size in (1, 2, 4, 8)},
+    ir.F4: "np.float32", ir.F8: "np.float64", ir.TRUTH: "np.bool_",
+    **{ir.Type(kind, size): f"np.{name}{8 * size}"
+       for kind, name in (("i", "int"), ("u", "uint")) for size in (1, 2, 4, 8)},
 }  # fmt: skip
 FUNCTIONS = {
     "fabs": "abs", "abs": "abs", "sqrt": "math.sqrt", "floor": "np.floor", "ceil": "np.ceil", "round": "np.rint",
@@ -27,39 +25,42 @@ FUNCTIONS = {
 SIGNS = {"and": "and", "or": "or", "both": "&", "either": "|"}
 
 
-def name_of(word: Word) -> str:
+def name_of(word: ir.Word) -> str:
     """What a kernel's function calls the argument for a word of its context."""
-    return {Role.LOCAL: f"{word.place.name}_parts", Role.COPY: f"{word.place.name}_copies"}.get(word.role, word.place.name)
+    return {ir.Role.LOCAL: f"{word.place.name}_parts", ir.Role.COPY: f"{word.place.name}_copies"}.get(
+        word.role, word.place.name
+    )
 
 
-def kernel(made: Kernel, number: int = 0) -> str:
-    """The functions of a kernel, the one to call last: it takes the number of parts and all words but sizes of copies."""
-    steps = [node for node in walk(made.body) if isinstance(node, Step)]
+def kernel(made: ir.Kernel, number: int = 0) -> str:
+    """The functions of a kernel, the one to call last: it takes the number of parts and all words of the context."""
+    steps = [node for node in ir.walk(made.body) if isinstance(node, ir.Step)]
     lines = [line for step in steps for line in (*_step(step, number), "", "")]
     names = ", ".join(["parts", *(name_of(word) for word in made.words)])
-    types = ", ".join(f"{w.place.name} {NUMPY[w.place.type][3:]}" for w in made.words if isinstance(w.place, Memory))
+    types = ", ".join(f"{w.place.name} {NUMPY[w.place.type][3:]}" for w in made.words if isinstance(w.place, ir.Memory))
     lines += ["@in_parts", f"def kernel{number}({names}):", f"    # {types}", "    for part in prange(parts):"]
     for word in made.words:
         place = word.place.name
-        if word.role is Role.LOCAL:
+        if word.role is ir.Role.LOCAL:
             lines.append(f"        {place} = {name_of(word)}[part]")
-        elif word.role is Role.COPY:
+        elif word.role is ir.Role.COPY:
             assert word.own is not None, "a copy knows the first part's own"
             lines.append(f"        {place} = {name_of(word)}[part - 1] if part > 0 else {word.own.name}")
     lines += _indented(_body(made.body, number), "        ")
     return "\n".join(lines) + "\n"
 
 
-def _step(step: Step, number: int) -> Iterator[str]:
+def _step(step: ir.Step, number: int) -> Iterator[str]:
     yield "@compiled"
     yield f"def {_call(step, number)}:"
     yield f"    # {step.comment}"
     yield from _indented(_body(step.body, number), "    ")
 
 
-def _call(step: Step, number: int) -> str:
-    variables, memories = free(step.body)
-    return f"step{number}_{step.number}({', '.join(place.name for place in (*variables, *memories))})"
+def _call(step: ir.Step, number: int) -> str:
+    variables, memories = ir.free(step.body)
+    names = [variable.name for variable in variables] + [memory.name for memory in memories]
+    return f"step{number}_{step.number}({', '.join(names)})"
 
 
 def _indented(lines: Iterable[str], indent: str) -> Iterator[str]:
@@ -67,38 +68,38 @@ def _indented(lines: Iterable[str], indent: str) -> Iterator[str]:
         yield indent + line
 
 
-def _body(body: Body, number: int) -> Iterator[str]:
+def _body(body: ir.Body, number: int) -> Iterator[str]:
     for statement in body:
         yield from _statement(statement, number)
 
 
-def _statement(node: Statement, number: int) -> Iterator[str]:
+def _statement(node: ir.Statement, number: int) -> Iterator[str]:
     match node:
-        case Set(variable=variable, value=value):
+        case ir.Set(variable=variable, value=value):
             yield f"{variable.name} = {value_text(value)}"
-        case Store(memory=memory, offset=offset, value=value):
+        case ir.Store(memory=memory, offset=offset, value=value):
             yield f"{memory.name}[{bare(offset)}] = {value_text(value)}"
-        case For(variable=variable, first=first, past=past, step=step, body=body):
-            bounds = [first, past] if isinstance(step, Number) and step.value == 1 else [first, past, step]
-            bounds = bounds[1:] if len(bounds) == 2 and is_zero(first) else bounds
+        case ir.For(variable=variable, first=first, past=past, step=step, body=body):
+            bounds = [first, past] if isinstance(step, ir.Number) and step.value == 1 else [first, past, step]
+            bounds = bounds[1:] if len(bounds) == 2 and ir.is_zero(first) else bounds
             yield f"for {variable.name} in range({', '.join(bare(bound) for bound in bounds)}):"
             yield from _indented(_body(body, number), "    ")
-        case While(test=test, body=body):
+        case ir.While(test=test, body=body):
             yield f"while {bare(test)}:"
             yield from _indented(_body(body, number), "    ")
-        case If(test=test, then=then, otherwise=otherwise):
+        case ir.If(test=test, then=then, otherwise=otherwise):
             yield f"if {bare(test)}:"
             yield from _indented(_body(then, number), "    ")
             if otherwise:
                 yield "else:"
                 yield from _indented(_body(otherwise, number), "    ")
-        case Skip():
+        case ir.Skip():
             yield "continue"
-        case Choose(memory=memory, test=test, yes=yes, no=no):
+        case ir.Choose(memory=memory, test=test, yes=yes, no=no):
             yield f"{memory.name} = {yes.name} if {value_text(test)} else {no.name}"
-        case Step():
+        case ir.Step():
             yield _call(node, number)
-        case TileCall(tile=tile, a=a, b=b, y=y, loops=loops, scale=scale, add=add):
+        case ir.TileCall(tile=tile, a=a, b=b, y=y, loops=loops, scale=scale, add=add):
             panels = [part for p in (a, b, y) for part in (p.memory.name, *map(bare, (p.at, p.row, p.column)))]
             numbers = [bare(part) for loop in loops for part in loop]
             yield f"{tile.name}({', '.join([*panels, *numbers, bare(scale), bare(add)])})"
@@ -109,56 +110,56 @@ def _statement(node: Statement, number: int) -> Iterator[str]:
 # -- values
 
 
-def bare(value: Value) -> str:
+def bare(value: ir.Value) -> str:
     """The text of a value where nothing stands beside it."""
     text = value_text(value)
-    return text[1:-1] if isinstance(value, Operation | Choice) and text.startswith("(") else text
+    return text[1:-1] if isinstance(value, ir.Operation | ir.Choice) and text.startswith("(") else text
 
 
-def value_text(node: Value, known: dict[int, str] | None = None) -> str:
+def value_text(node: ir.Value, known: dict[int, str] | None = None) -> str:
     """`known` has names for values that were computed before."""
     if known and id(node) in known:
         return known[id(node)]
 
-    def text(value: Value) -> str:
+    def text(value: ir.Value) -> str:
         return value_text(value, known)
 
     match node:
-        case Number(value=value, type=kind):
+        case ir.Number(value=value, type=kind):
             return _number(value, kind)
-        case Variable(name=name):
+        case ir.Variable(name=name):
             return name
-        case Load(memory=memory, offset=offset):
+        case ir.Load(memory=memory, offset=offset):
             return f"{memory.name}[{bare(offset) if known is None else text(offset)}]"
-        case Operation(operator=operator, operands=operands):
+        case ir.Operation(operator=operator, operands=operands):
             return _operation(node, operator, [text(v) for v in operands])
-        case Choice(test=test, yes=yes, no=no, lazy=lazy):
+        case ir.Choice(test=test, yes=yes, no=no, lazy=lazy):
             if lazy:
                 return f"({text(yes)} if {text(test)} else {text(no)})"
             return f"select({', '.join(text(part) for part in (test, yes, no))})"
-        case Cast(value=value, type=kind):
-            return f"({text(value)} != 0)" if kind == TRUTH else f"{NUMPY[kind]}({text(value)})"
-        case Bits(value=value, type=kind):
+        case ir.Cast(value=value, type=kind):
+            return f"({text(value)} != 0)" if kind == ir.TRUTH else f"{NUMPY[kind]}({text(value)})"
+        case ir.Bits(value=value, type=kind):
             return f"{NUMPY[value.type]}({text(value)}).view({NUMPY[kind]})"
-        case Entry(table=table, index=index):
+        case ir.Entry(table=table, index=index):
             return f"{table.name}[{text(index)}]"
-        case Call(function=name, arguments=arguments, type=kind):
+        case ir.Call(function=name, arguments=arguments, type=kind):
             found = made(name, arguments[0].type)
             called = FUNCTIONS[name] if found is None else found.name
             result = f"{called}({', '.join(text(a) for a in arguments)})"
-            return f"np.float32({result})" if kind == F4 and found is None else result
+            return f"np.float32({result})" if kind == ir.F4 and found is None else result
     raise AssertionError(f"Python has no {type(node).__name__}")
 
 
-def _number(value: float, kind: Type) -> str:
-    if kind == TRUTH:
+def _number(value: float, kind: ir.Type) -> str:
+    if kind == ir.TRUTH:
         return str(bool(value))
     plain = f"np.{value}" if isinstance(value, float) and not math.isfinite(value) else repr(value)
     plain = plain.replace("np.-inf", "-np.inf")
-    return plain if kind in (WORD, F8) else f"{NUMPY[kind]}({plain})"
+    return plain if kind in (ir.WORD, ir.F8) else f"{NUMPY[kind]}({plain})"
 
 
-def _operation(node: Operation, operator: str, texts: list[str]) -> str:
+def _operation(node: ir.Operation, operator: str, texts: list[str]) -> str:
     match operator:
         case "neg":
             result = f"(-{texts[0]})"
@@ -177,7 +178,7 @@ def _operation(node: Operation, operator: str, texts: list[str]) -> str:
 # -- functions that kernels call
 
 
-def definitions(kernels: Iterable[Kernel]) -> Iterator[str]:
+def definitions(kernels: Iterable[ir.Kernel]) -> Iterator[str]:
     """The functions and tables that kernels need beside their own, those that others call first."""
     done: set[str] = set()
     for kernel in kernels:
@@ -185,21 +186,21 @@ def definitions(kernels: Iterable[Kernel]) -> Iterator[str]:
 
 
 def _needed(nodes: object, done: set[str]) -> Iterator[str]:
-    for node in walk(nodes):
+    for node in ir.walk(nodes):
         match node:
-            case Call(function=name, arguments=arguments) if (found := made(name, arguments[0].type)) is not None:
+            case ir.Call(function=name, arguments=arguments) if (found := made(name, arguments[0].type)) is not None:
                 yield from _once(found, done)
-            case Operation(operator="//" | "%" as operator, type=kind) if kind.real:
+            case ir.Operation(operator="//" | "%" as operator, type=kind) if kind.real:
                 found = made("quotient" if operator == "//" else "remainder", kind)
                 assert found is not None, "real numbers can be divided"
                 yield from _once(found, done)
-            case Call(function="fma") if "fma" not in done:
+            case ir.Call(function="fma") if "fma" not in done:
                 done.add("fma")
                 yield FUSED
-            case Entry(table=table) if table.name not in done:
+            case ir.Entry(table=table) if table.name not in done:
                 done.add(table.name)
                 yield f"{table.name} = np.array({list(table.numbers)!r})\n"
-            case TileCall(tile=tile) if tile.name not in done:
+            case ir.TileCall(tile=tile) if tile.name not in done:
                 done.add(tile.name)
                 yield tile_text(tile)
 
@@ -223,12 +224,12 @@ def function(made: Made) -> str:
     return "\n".join([*lines, f"    return {value_text(made.value, known)}"]) + "\n"
 
 
-def _shared(value: Value) -> list[Value]:
+def _shared(value: ir.Value) -> list[ir.Value]:
     """The parts of a value that stand in it more than once, inner ones first."""
     uses: dict[int, int] = {}
-    order: list[Value] = []
+    order: list[ir.Value] = []
 
-    def visit(node: Value) -> None:
+    def visit(node: ir.Value) -> None:
         uses[id(node)] = uses.get(id(node), 0) + 1
         if uses[id(node)] == 1:
             for part in _parts(node):
@@ -236,28 +237,29 @@ def _shared(value: Value) -> list[Value]:
             order.append(node)
 
     visit(value)
-    return [node for node in order if uses[id(node)] > 1 and not isinstance(node, Number | Variable)]
+    return [node for node in order if uses[id(node)] > 1 and not isinstance(node, ir.Number | ir.Variable)]
 
 
-def _parts(node: Value) -> tuple[Value, ...]:
+def _parts(node: ir.Value) -> tuple[ir.Value, ...]:
     match node:
-        case Operation(operands=parts) | Call(arguments=parts):
+        case ir.Operation(operands=parts) | ir.Call(arguments=parts):
             return parts
-        case Cast(value=value) | Bits(value=value):
+        case ir.Cast(value=value) | ir.Bits(value=value):
             return (value,)
-        case Choice(test=test, yes=yes, no=no):
+        case ir.Choice(test=test, yes=yes, no=no):
             return (test, yes, no)
-        case Entry(index=index):
+        case ir.Entry(index=index):
             return (index,)
     return ()
 
 
-def tile_text(tile: Tile) -> str:
+def tile_text(tile: ir.Tile) -> str:
     """A tile as plain loops: the same sums, one element at a time."""
     columns = tile.across if tile.form == "dot" else tile.across * tile.lanes
     depth = 1 if tile.form == "lane" else 3
     loops = ", ".join(f"count{k}, a_step{k}, b_step{k}" for k in range(depth))
-    head = f"def {tile.name}(a, a_at, a_row, a_column, b, b_at, b_row, b_column, y, y_at, y_row, y_column, {loops}, scale, add):"
+    panels = ", ".join(f"{name}, {name}_at, {name}_row, {name}_column" for name in "aby")
+    head = f"def {tile.name}({panels}, {loops}, scale, add):"
     lines = ["@compiled", head, f"    for row in range({tile.rows}):", f"        for column in range({columns}):"]
     lines.append(f"            total = {NUMPY[tile.type]}(0)")
     indent = "            "
@@ -274,17 +276,17 @@ def tile_text(tile: Tile) -> str:
     return "\n".join(lines) + "\n"
 
 
-FUSED = '''@intrinsic
+FUSED = """@intrinsic
 def fma(typing_context, a, b, c):
     # a * b + c, rounded once
     def write(context, builder, signature, values):
         return builder.fma(*values)
 
     return a(a, a, a), write
-'''
+"""
 
 
-HEAD = '''import math
+HEAD = """import math
 
 import numpy as np
 from numba import njit, prange
@@ -300,4 +302,4 @@ in_parts = njit(parallel=True, fastmath={"reassoc", "contract", "arcp", "afn"}, 
 def select(test, yes, no):
     # both are evaluated
     return yes if test else no
-'''
+"""

@@ -113,9 +113,7 @@ def outer(
         for row, factor in enumerate(_factors(code, a, at_a, rows, by_lane)):
             for v, column in enumerate(columns):
                 code.multiply_add(factor, column, sums[row * across + v])
-    places = [
-        builder.add(code.at(y.at, row, y.row), NUMBER(width * v)) for row in range(rows) for v in range(across)
-    ]
+    places = [builder.add(code.at(y.at, row, y.row), NUMBER(width * v)) for row in range(rows) for v in range(across)]
     factor = code.splat(scale)
     with builder.if_else(add) as (adding, storing):
         with adding:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import Span
 from ..lazy import cached_property
@@ -436,7 +436,10 @@ def candidates(statement: Statement) -> list[str]:
     return [i for i in statement.indices if i not in bare_indices(statement.target)]
 
 
-def map_statement(statement: Statement, change: Callable[[Expr], Expr]) -> Statement:
+AnyStatement = TypeVar("AnyStatement", bound=Statement)
+
+
+def map_statement(statement: AnyStatement, change: Callable[[Expr], Expr]) -> AnyStatement:
     """The statement with `change` applied to every expression node."""
     target = transform(statement.target, change)
     assert isinstance(target, Access)

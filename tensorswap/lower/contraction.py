@@ -42,7 +42,9 @@ class ContractionWriter:
         if not self.found.masks:
             self.tiles()
             return
-        check = self.not_finite()  # a zero that stands for what is outside must not meet an infinity: 0 * inf is no zero
+        check = (
+            self.not_finite()
+        )  # a zero that stands for what is outside must not meet an infinity: 0 * inf is no zero
         with self.scope.collected() as one_by_one:
             plain()
         with self.scope.collected() as tiled:

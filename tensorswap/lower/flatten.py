@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection
+from typing import TypeVar
 
 from ..language import ir
 from ..language.ir import Expr, Number
 from .layout import Layout
 
+S = TypeVar("S", bound=ir.Statement)
 
-def flattened(statement: ir.Statement, layout: Layout, around: Collection[str]) -> ir.Statement:
+
+def flattened(statement: S, layout: Layout, around: Collection[str]) -> S:
     """The statement with as few loops as can be; loops around it run over some indices already."""
     if statement.guard is not None or statement.operator.startswith("arg"):
         return statement

@@ -9,10 +9,25 @@ from typing import Any
 
 import numpy as np
 
+from ..kernel import ir as kernel
 from ..kernel.ir import (
-    ONE, PART, PARTS, WORD, ZERO, Choice, For, Kernel, Load, Memory, Role, Statement, Step, Store, Value, Variable, Word,
-    cast, compare, free, least, most, number, type_in_memory, type_of, word,
-)  # fmt: skip
+    ONE,
+    PART,
+    PARTS,
+    WORD,
+    ZERO,
+    Choice,
+    Role,
+    Statement,
+    Step,
+    Value,
+    Variable,
+    Word,
+    compare,
+    least,
+    most,
+    word,
+)
 from ..language import ir
 from ..language.ir import Expr, Number
 from ..language.render import statement as show_statement
@@ -34,7 +49,7 @@ UNEVEN = 4  # strips for each thread, where they are of unequal work
 class Lowered:
     """A kernel, and what it needs at a call: memory of each part's own."""
 
-    kernel: Kernel
+    kernel: kernel.Kernel
     nest: Nest
     scratch: dict[Tensor, int]  # bytes of each tensor and panel that a part has to itself
     layout: Layout
@@ -69,12 +84,14 @@ class KernelWriter:
 
     def packing_kernel(self) -> Lowered:
         """Threads pack panels in turn."""
-        variables, memories = free(tuple(self.packing))
-        used = {place.name for place in (*variables, *memories)}
+        variables, memories = kernel.free(tuple(self.packing))
+        used = {*(variable.name for variable in variables), *(memory.name for memory in memories)}
         words = tuple(w for w in self.layout.words if w.place.name in used)
         body = (Step(0, "panels, packed ahead", tuple(self.packing)),)
         elements = sum(self.layout.elements(w.item) for w in words if isinstance(w.item, PanelsOf))
-        return Lowered(Kernel(words, body), Nest(None, (), "packs panels for all threads"), {}, self.layout, elements)
+        return Lowered(
+            kernel.Kernel(words, body), Nest(None, (), "packs panels for all threads"), {}, self.layout, elements
+        )
 
     def kernel(self) -> Lowered:
         nest, layout = self.nest, self.layout
@@ -89,7 +106,7 @@ class KernelWriter:
             self.strips_of(nest, 0)
         local = [w.item for w in layout.words if w.role is Role.LOCAL]
         scratch = {item: layout.elements(item) * layout.stored(item).itemsize for item in local}
-        return Lowered(Kernel(self.words(), tuple(self.scope.body)), nest, scratch, layout)
+        return Lowered(kernel.Kernel(self.words(), tuple(self.scope.body)), nest, scratch, layout)
 
     def words(self) -> tuple[Word, ...]:
         """The context: of a copy, the size in bytes and the tensor that the first part adds to as well."""
@@ -274,23 +291,26 @@ def joining_kernel(name: str, operator: str, layout: Layout) -> Lowered:
     copies = layout.keep(CopiesOf(name), elements, layout.stored(name), Role.TENSOR)
     size = layout.number(("elements", name), elements)
     count, copy, k = (Variable(word, WORD) for word in ("copies", "copy", "k"))
-    computed = type_of(accumulated(name, layout))
+    computed = kernel.type_of(accumulated(name, layout))
     scope = Scope(Expressions(layout))
     with scope.counted(copy, ZERO, count), scope.counted(k, PART * size // PARTS, (PART + 1) * size // PARTS):
-        old, new = cast(Load(target, k), computed), cast(Load(copies, copy * size + k), computed)
-        scope.store(target, k, cast(combined(ir.reduction(operator), old, new), target.type))
+        old, new = (
+            kernel.cast(kernel.Load(target, k), computed),
+            kernel.cast(kernel.Load(copies, copy * size + k), computed),
+        )
+        scope.store(target, k, kernel.cast(combined(ir.reduction(operator), old, new), target.type))
     words = (*layout.words, Word(count, Role.COPIES, name))
     body = (Step(0, "what other threads have found", tuple(scope.body)),)
     whole = not layout.sizes.shapes[name]
     why = "one thread adds them up" if whole else "each thread adds up elements of its own"
     nest = Nest(None if whole else f"{name}:0", (), why, joins=name)
-    return Lowered(Kernel(words, body), nest, {}, layout, elements)
+    return Lowered(kernel.Kernel(words, body), nest, {}, layout, elements)
 
 
-def filling_kernel(dtype: np.dtype[Any], value: float) -> Kernel:
+def filling_kernel(dtype: np.dtype[Any], value: float) -> kernel.Kernel:
     """Gives all elements of a tensor their first value."""
-    memory = Memory("a0", type_in_memory(dtype))
+    memory = kernel.Memory("a0", kernel.type_in_memory(dtype))
     count, k = Variable("n0", WORD), Variable("k", WORD)
-    body = For(k, ZERO, count, ONE, (Store(memory, k, number(value, memory.type)),))
+    body = kernel.For(k, ZERO, count, ONE, (kernel.Store(memory, k, kernel.number(value, memory.type)),))
     words = (Word(memory, Role.TENSOR, ""), Word(count, Role.SIZE, 0))
-    return Kernel(words, (Step(0, "first values", (body,)),))
+    return kernel.Kernel(words, (Step(0, "first values", (body,)),))

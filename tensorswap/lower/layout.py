@@ -89,7 +89,7 @@ class Layout:
 
     def settled(self, kind: Any) -> np.dtype[Any]:
         """The type behind a kind: weak floats take the program's own."""
-        return self.default if kind.weak and kind.dtype.kind == "f" else kind.dtype  # type: ignore[no-any-return]
+        return self.default if kind.weak and kind.dtype.kind == "f" else kind.dtype
 
     def stored(self, tensor: Tensor) -> np.dtype[Any]:
         """The type that a tensor's elements are stored in."""

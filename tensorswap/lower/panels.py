@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from contextlib import ExitStack
 
-from ..kernel.ir import (
-    PART, PARTS, WORD, ZERO, Choice, Load, Memory, Role, Value, Variable, compare, is_zero, joined, least, number, total,
-    word,
-)  # fmt: skip
+from ..kernel import ir as kernel
+from ..kernel.ir import PART, PARTS, WORD, ZERO, Load, Memory, Role, Value, Variable, compare, least, total, word
 from ..language import ir
 from ..language.affine import affine
 from ..language.ir import Number
@@ -79,7 +77,7 @@ class Panels:
                 around.enter_context(scope.counted(variable, low, high))
             value: Value = Load(self.layout.tensor(access.tensor), self.write.offset(access) + LANE * along)
             if tiling.found.masks and side is tiling.b:
-                value = Choice(self.inside_masks(), value, number(0, tiling.type), lazy=True)
+                value = kernel.Choice(self.inside_masks(), value, kernel.number(0, tiling.type), lazy=True)
             scope.store(panel, total([place, *terms, LANE]), value)
 
     def inside_masks(self) -> Value:
@@ -91,14 +89,16 @@ class Panels:
             coefficient = form.terms[self.tiling.found.column]
             assert isinstance(coefficient, Number)
             tests.append(compare(">=", self.write.integer(form.expression()) + LANE * int(coefficient.value), 0))
-        return joined("and", tests)
+        return kernel.joined("and", tests)
 
     # -- memory
 
     def memory(self, side: Side, elements: int = 0) -> Memory:
         """Memory that holds the panels of an operand."""
         role = Role.TENSOR if self.shared(side) else Role.LOCAL
-        return self.layout.keep(PanelsOf(side.name, self.layout.kernel, self.tiling.number), elements, self.tiling.dtype, role)
+        return self.layout.keep(
+            PanelsOf(side.name, self.layout.kernel, self.tiling.number), elements, self.tiling.dtype, role
+        )
 
     def shared(self, side: Side) -> bool:
         """Whether all threads share panels: large ones that stay as they are for the whole kernel."""
@@ -146,7 +146,7 @@ class Panels:
         access = side.operand.access
         zero = ir.transform(access, ir.substitute_indices(dict.fromkeys(found.summed, Number(0))))
         assert isinstance(zero, ir.Access)
-        moved = [start * side.moves[name] for name, start in starts.items() if not is_zero(start)]
+        moved = [start * side.moves[name] for name, start in starts.items() if not kernel.is_zero(start)]
         return self.layout.tensor(access.tensor), total([self.write.offset(zero), *moved])
 
     def step(self, side: Side) -> int:

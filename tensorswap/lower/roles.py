@@ -12,13 +12,13 @@ import math
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from ..kernel import registers
+from ..kernel.registers import ROWS, VECTORS
 from ..language import ir
 from ..language.affine import affine, is_constant
 from ..language.bounds import at_least_zero
 from ..language.build import ONE, conjuncts, divide, multiply
 from ..language.ir import Expr, Number
-from ..kernel import registers
-from ..kernel.registers import ROWS, VECTORS
 from .expression import Expressions
 from .layout import Layout
 

@@ -54,7 +54,9 @@ class Scope:
         self.body = outer
 
     @contextmanager
-    def counted(self, variable: Variable, first: Value | int, past: Value | int, step: Value | int = ONE) -> Iterator[None]:
+    def counted(
+        self, variable: Variable, first: Value | int, past: Value | int, step: Value | int = ONE
+    ) -> Iterator[None]:
         with self.collected() as body:
             yield
         self.add(For(variable, word(first), word(past), word(step) if step is not ONE else ONE, tuple(body)))

@@ -12,9 +12,23 @@ from dataclasses import dataclass
 
 from ..kernel import ir as kernel
 from ..kernel.ir import (
-    FALSE, ONE, TRUE, WORD, ZERO, Choice, Choose, Memory, Panel, Role, Set, Skip, TileCall, Value, Variable, compare, constant,
-    extreme, is_zero, joined, least, most, negation, word,
-)  # fmt: skip
+    FALSE,
+    ONE,
+    TRUE,
+    ZERO,
+    Choice,
+    Memory,
+    Panel,
+    Value,
+    Variable,
+    compare,
+    constant,
+    extreme,
+    joined,
+    least,
+    most,
+    word,
+)
 from ..language import ir
 from ..language.affine import Affine, affine
 from ..language.bounds import at_least_zero
@@ -57,13 +71,13 @@ class TileWriter:
         corners = self.corners()
         if corners:
             with self.scope.when([joined("or", [compare("<", greatest, 0) for _, greatest in corners])]):
-                self.scope.add(Skip())
+                self.scope.add(kernel.Skip())
         keep, y = self.keep(), self.target()
         aside = self.aside(corners, keep)
         if aside is not None:
             keep, y = self.through_buffer(aside, keep, y)
         loops = tuple((count, word(in_a), word(in_b)) for count, in_a, in_b in self.loops(summed))
-        self.scope.add(TileCall(self.tiling.tile, a, b, y, loops, self.scale(), keep))
+        self.scope.add(kernel.TileCall(self.tiling.tile, a, b, y, loops, self.scale(), keep))
         if aside is not None:
             self.write_back(aside)
         if self.found.bounds:
@@ -120,9 +134,9 @@ class TileWriter:
             return [(times, self.panels.step(self.tiling.a), self.panels.step(self.tiling.b))]
         result: list[Loop] = []
         for name, count in zip(self.found.summed, summed.counts, strict=True):
-            in_a, in_b, times = self.tiling.a.moves[name], self.move_in_b(name), constant(count)
-            if result and times is not None and result[-1][1:] == (in_a * times, in_b * times):
-                result[-1] = (result[-1][0] * times, in_a, in_b)
+            in_a, in_b, known = self.tiling.a.moves[name], self.move_in_b(name), constant(count)
+            if result and known is not None and result[-1][1:] == (in_a * known, in_b * known):
+                result[-1] = (result[-1][0] * known, in_a, in_b)
             else:
                 result.append((count, in_a, in_b))
         return [(ONE, 0, 0)] * (LOOPS - len(result)) + result
@@ -181,10 +195,13 @@ class TileWriter:
     def edges(self) -> list[Value]:
         """Conditions under which a tile was moved back over the one before."""
         result = []
-        for name, step, start in ((self.found.row, self.tiling.rows, ROW), (self.found.column, self.tiling.columns, COLUMN)):
+        for name, step, start in (
+            (self.found.row, self.tiling.rows, ROW),
+            (self.found.column, self.tiling.columns, COLUMN),
+        ):
             low, high = self.tiling.ranges[name]
             past = constant(high)
-            if not is_zero(low) or past is None or past % step:
+            if not kernel.is_zero(low) or past is None or past % step:
                 result.append(compare("<", self.layout.index(name), start))
         return result
 
@@ -196,16 +213,16 @@ class TileWriter:
     def through_buffer(self, aside: Variable, keep: Value, y: Panel) -> tuple[Value, Panel]:
         scope = self.scope
         into = Memory("into", self.tiling.type)
-        scope.add(Choose(into, aside, self.buffer(), y.memory))
+        scope.add(kernel.Choose(into, aside, self.buffer(), y.memory))
         at = scope.set("place", Choice(aside, ZERO, y.at))
         across = scope.set("across", Choice(aside, word(self.tiling.columns), y.row))
         along = scope.set("along", Choice(aside, ONE, y.column)) if self.found.form == "dot" else ONE
-        kept = keep if keep is FALSE else joined("both", [keep, negation(aside)])
+        kept = keep if keep is FALSE else joined("both", [keep, kernel.negation(aside)])
         return kept, Panel(into, at, across, along)
 
     def buffer(self) -> Memory:
         size = self.tiling.rows * self.tiling.columns
-        return self.layout.keep(BufferOf(self.tiling.type), size, self.tiling.dtype, Role.LOCAL)
+        return self.layout.keep(BufferOf(self.tiling.type), size, self.tiling.dtype, kernel.Role.LOCAL)
 
     def write_back(self, aside: Variable) -> None:
         """From the buffer to the elements that are this tile's own."""
@@ -213,7 +230,7 @@ class TileWriter:
         with scope.when([aside]), self.over_rows() as first_column:
             columns = scope.counted(self.column, COLUMN, first_column + tiling.columns)
             with columns, scope.when([self.write.truth(atom) for atom in found.guards]):
-                at = (self.row - Variable("first_row", WORD)) * tiling.columns + (self.column - first_column)
+                at = (self.row - Variable("first_row", kernel.WORD)) * tiling.columns + (self.column - first_column)
                 value: Value = kernel.Load(self.buffer(), at)
                 place = self.write.element(self.statement.target)
                 if not self.store or found.guards:
@@ -227,7 +244,7 @@ class TileWriter:
         scope, found = self.scope, self.found
         k = found.summed[0]
         low, high = self.tiling.ranges[k]
-        low_k, high_k = Variable("low_k", WORD), Variable("high_k", WORD)
+        low_k, high_k = Variable("low_k", kernel.WORD), Variable("high_k", kernel.WORD)
         with self.over_rows() as first_column:
             lows, highs = [low], [high]
             for bound in found.bounds:
@@ -254,4 +271,4 @@ class TileWriter:
         first_row, first_column = scope.set("first_row", self.row), scope.set("first_column", self.column)
         with scope.counted(self.row, ROW, first_row + self.tiling.rows):
             yield first_column
-        scope.add(Set(self.row, first_row), Set(self.column, first_column))
+        scope.add(kernel.Set(self.row, first_row), kernel.Set(self.column, first_column))

@@ -53,7 +53,9 @@ class Tiling:
         self.outer_loops = [i for i in free if i not in self.row_loops]
         self.rest = math.prod(self.layout.count(i) for i in found.summed[1:])
         self.chunk = self.steps_at_a_time()  # values of the first summed index that are packed at a time, if not all
-        self.steps = (self.layout.count(found.summed[0]) if self.chunk is None else self.chunk) * self.rest  # of a panel
+        self.steps = (
+            self.layout.count(found.summed[0]) if self.chunk is None else self.chunk
+        ) * self.rest  # of a panel
         wide = self.layout.count(found.column) > 2 * COLUMNS
         self.block = COLUMNS if found.b.mode is Mode.PACKED and wide else None  # columns at a time
 

@@ -68,7 +68,9 @@ class WinnerWriter:
             joined("both", [compare("==", new, winner), earlier]),
         ]
         if dtype.kind == "f":  # a NaN beats all numbers
-            tests.append(joined("both", [compare("!=", new, new), joined("either", [compare("==", winner, winner), earlier])]))
+            tests.append(
+                joined("both", [compare("!=", new, new), joined("either", [compare("==", winner, winner), earlier])])
+            )
         with scope.when([joined("either", tests)]):
             scope.store(best, at, new)
             scope.store(held, at, position)

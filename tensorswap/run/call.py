@@ -122,7 +122,9 @@ class Caller:
         if known.executable is None:
             return PlanTable((), reason=known.reason)
         made = known.executable
-        rows = [row(k.nest, made.sizes, bound.dtype.itemsize) for k in made.kernels if k.nest.statements or k.nest.joins]
+        rows = [
+            row(k.nest, made.sizes, bound.dtype.itemsize) for k in made.kernels if k.nest.statements or k.nest.joins
+        ]
         places, workspace = made.buffers
         return PlanTable(
             tuple(rows),

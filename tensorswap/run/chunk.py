@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
+
 class Chunk:
     """The kernels of several executables as one table. Tensors of equal names are the same array.
 
@@ -27,10 +28,12 @@ class Chunk:
     numbers that differ from step to step, results kept for every step. Inputs that are updated change in place.
     """
 
-    def __init__(self, parts: Sequence[Executable], advance: Mapping[str, int]) -> None:
+    def __init__(self, parts: Sequence[Executable], advance: Mapping[Any, int]) -> None:
         contexts = [part.context for part in parts]
-        self.names: list[Hashable] = []
-        self.own: dict[Hashable, tuple[tuple[int, ...], np.dtype[Any]]] = {}  # tensors of which the caller knows nothing
+        self.names: list[Any] = []
+        self.own: dict[
+            Any, tuple[tuple[int, ...], np.dtype[Any]]
+        ] = {}  # tensors of which the caller knows nothing
         check_room(needed for part in parts for needed in part.needed)
         self.memories = [np.empty(context.size + ALIGN, np.uint8) for context in contexts]
         for number, (part, context) in enumerate(zip(parts, contexts, strict=True)):
@@ -49,7 +52,7 @@ class Chunk:
         self._frame: Frame | None = None
 
     def _joined(
-        self, parts: Sequence[Executable], contexts: Sequence[Context], advance: Mapping[str, int]
+        self, parts: Sequence[Executable], contexts: Sequence[Context], advance: Mapping[Any, int]
     ) -> tuple[Array, Array, Array]:
         rows: list[tuple[int, int, int, int]] = []
         words: list[int] = []
@@ -110,6 +113,6 @@ class Chunk:
         self._frame([*listed, *self.memories], steps)
 
 
-def _shared(name: Tensor, number: int) -> Hashable:
+def _shared(name: Tensor, number: int) -> Any:
     """What several programs call alike is one array, except what each has to itself."""
     return (name, number) if isinstance(name, BestOf) else name

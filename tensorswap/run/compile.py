@@ -17,7 +17,6 @@ from . import cache as disk
 from .interrupt import interruptibly
 from .launch import launch, start_threads
 
-
 Function = tuple[list[Memory], Body]  # of pointers to words
 
 

@@ -156,8 +156,8 @@ class Executable:
     @cached_property
     def intermediate(self) -> list[Buffer]:
         """Memory for what is neither input nor output."""
-        spans: dict[Tensor, tuple[int, int]] = {}
-        sizes: dict[Tensor, int] = {}
+        spans: dict[Any, tuple[int, int]] = {}
+        sizes: dict[Any, int] = {}
         buffers: list[Buffer] = []
         inputs, outputs = set(self.loops.inputs), set(self.loops.outputs)
         for position, kernel in enumerate(self.kernels):
@@ -167,7 +167,9 @@ class Executable:
                 name = word.item
                 if word.role is Role.COPY:
                     size = (parts - 1) * math.prod(self.sizes.shapes[name]) * self.stored(name).itemsize
-                    buffers.append(Buffer((CopiesOf(name), position), size, position, position + len(kernel.nest.private)))
+                    buffers.append(
+                        Buffer((CopiesOf(name), position), size, position, position + len(kernel.nest.private))
+                    )
                 elif word.role in (Role.TENSOR, Role.OWN) and not isinstance(name, BestOf | CopiesOf):
                     if name not in inputs and name not in outputs:
                         first = 0 if name in self.filled else spans.get(name, (position, 0))[0]
@@ -192,7 +194,7 @@ class Executable:
 
     def scratch(self, kernel: Lowered) -> tuple[dict[Hashable, int], int]:
         """Where each tensor that a part has to itself lies in the memory of the part, and how large that is."""
-        spans = lifetimes(kernel.nest.items)
+        spans: dict[Any, tuple[int, int]] = {**lifetimes(kernel.nest.items)}
         whole = (0, len(kernel.nest.statements))
         return place([Buffer(name, size, *spans.get(name, whole)) for name, size in kernel.scratch.items()])
 
@@ -320,7 +322,9 @@ class Context:
         self.links = np.array(links, np.int64).reshape(-1, 4)
         self.spare: list[Array] = []  # memory of earlier runs: a list's pop and append are safe between threads
 
-    def named_results(self) -> list[tuple[Tensor, tuple[int | None, tuple[int, ...], np.dtype[Any], float | int | None]]]:
+    def named_results(
+        self,
+    ) -> list[tuple[Tensor, tuple[int | None, tuple[int, ...], np.dtype[Any], float | int | None]]]:
         """What a run allocates and gives, or needs beside it, by name."""
         first = len(self.made.inputs)
         return [(name, self.results[slot - first]) for name, slot in self.slots.items() if slot >= first]

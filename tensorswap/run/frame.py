@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from . import interrupt
-from .runner import Header, runner
 from .interrupt import LONG
 from .objects import object_layout
+from .runner import Header, runner
 
 Array = np.ndarray[Any, Any]
 

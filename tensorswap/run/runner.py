@@ -7,10 +7,8 @@ from enum import IntEnum
 from functools import cache
 from typing import Any
 
-from ..kernel.ir import (
-    ONE, WORD, ZERO, Body, Cast, Choice, For, I4, If, Launch, Load, Memory, Point, Set, Statement, Store, Value, Variable, compare,
-    joined, word,
-)  # fmt: skip
+from ..kernel import ir
+from ..kernel.ir import ONE, WORD, ZERO, Load, Memory, Value, Variable, compare, word
 from .compile import Function, function
 
 POINTER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
@@ -52,28 +50,28 @@ def field(name: Header) -> Value:
     return Load(header, word(name))
 
 
-def every(variable: Variable, count: Value, *body: Statement) -> For:
-    return For(variable, ZERO, count, ONE, body)
+def every(variable: Variable, count: Value, *body: ir.Statement) -> ir.For:
+    return ir.For(variable, ZERO, count, ONE, body)
 
 
-def pointed(memory: str, address: Value) -> tuple[Statement, Memory]:
+def pointed(memory: str, address: Value) -> tuple[ir.Statement, Memory]:
     """Words that begin at an address."""
     made = Memory(memory, WORD)
-    return Point(made, address), made
+    return ir.Point(made, address), made
 
 
-def _unless_wrong(*body: Statement) -> If:
-    return If(compare("==", wrong, 0), body)
+def _unless_wrong(*body: ir.Statement) -> ir.If:
+    return ir.If(compare("==", wrong, 0), body)
 
 
-def _fails(*tests: Value) -> If:
-    return If(joined("or", list(tests)), (Set(wrong, ONE),))
+def _fails(*tests: Value) -> ir.If:
+    return ir.If(ir.joined("or", list(tests)), (ir.Set(wrong, ONE),))
 
 
-def _check() -> Body:
+def _check() -> ir.Body:
     """One array is of the type, shape and strides that are expected, with its words between two numbers."""
     its_type, type = pointed("its_type", array + field(Header.TYPE))
-    axes = Memory("axes", I4)
+    axes = Memory("axes", ir.I4)
     its_dtype, dtype = pointed("its_dtype", array + field(Header.DTYPE))
     to_shape, shape_at = pointed("shape_at", array + field(Header.SHAPE))
     its_shape, shape = pointed("shape", Load(shape_at, ZERO))
@@ -91,21 +89,19 @@ def _check() -> Body:
     return (
         _unless_wrong(its_type, _fails(compare("!=", Load(type, ZERO), field(Header.ARRAY)))),
         _unless_wrong(
-            Point(axes, array + field(Header.AXES)),
+            ir.Point(axes, array + field(Header.AXES)),
             its_dtype,
             _fails(
-                compare("!=", Cast(Load(axes, ZERO), WORD), wanted(0)), compare("!=", Load(dtype, ZERO), wanted(1))
+                compare("!=", ir.Cast(Load(axes, ZERO), WORD), wanted(0)), compare("!=", Load(dtype, ZERO), wanted(1))
             ),
         ),
-        _unless_wrong(
-            to_shape, its_shape, to_strides, its_strides, every(axis, wanted(0), _fails(extent, stride))
-        ),
+        _unless_wrong(to_shape, its_shape, to_strides, its_strides, every(axis, wanted(0), _fails(extent, stride))),
         _unless_wrong(to_data, its_data, every(k, wanted(2), _fails(low, high))),
-        Set(place, place + EXPECTED + wanted(0) * 2),
+        ir.Set(place, place + EXPECTED + wanted(0) * 2),
     )
 
 
-def _step() -> Body:
+def _step() -> ir.Body:
     """Writes the addresses of all arrays into the contexts, and runs the kernels."""
     to_data, data_at = pointed("data_at", address + field(Header.DATA))
 
@@ -118,27 +114,27 @@ def _step() -> Body:
     linked = every(
         k,
         field(Header.LINKS),
-        Set(address, Load(objects, link(1))),
-        If(compare(">=", field(Header.DATA), 0), (to_data, Set(address, Load(data_at, ZERO)))),
-        Store(copy, link(0), address + link(2) + at * link(3)),
+        ir.Set(address, Load(objects, link(1))),
+        ir.If(compare(">=", field(Header.DATA), 0), (to_data, ir.Set(address, Load(data_at, ZERO)))),
+        ir.Store(copy, link(0), address + link(2) + at * link(3)),
     )
-    launched = Launch(entry(0), entry(1), field(Header.COPY) + entry(3) * 8, entry(2))
+    launched = ir.Launch(entry(0), entry(1), field(Header.COPY) + entry(3) * 8, entry(2))
     return linked, every(row, field(Header.ROWS), launched)
 
 
-def body() -> Body:
+def body() -> ir.Body:
     number = Variable("number", WORD)
     return (
-        Point(words, field(Header.WORDS)),
-        Point(copy, field(Header.COPY)),
-        Point(objects, Load(given, field(Header.ITEMS))),
-        Point(expected, field(Header.EXPECTED)),
-        Set(wrong, ZERO),
-        Set(place, ZERO),
-        every(number, field(Header.CHECKED), Set(array, Load(objects, number)), *_check()),
-        Store(header, word(Header.WRONG), wrong),
-        every(k, field(Header.COUNT), Store(copy, k, Load(words, k))),
-        every(at, Choice(compare("==", wrong, 0), field(Header.STEPS), ZERO), *_step()),
+        ir.Point(words, field(Header.WORDS)),
+        ir.Point(copy, field(Header.COPY)),
+        ir.Point(objects, Load(given, field(Header.ITEMS))),
+        ir.Point(expected, field(Header.EXPECTED)),
+        ir.Set(wrong, ZERO),
+        ir.Set(place, ZERO),
+        every(number, field(Header.CHECKED), ir.Set(array, Load(objects, number)), *_check()),
+        ir.Store(header, word(Header.WRONG), wrong),
+        every(k, field(Header.COUNT), ir.Store(copy, k, Load(words, k))),
+        every(at, ir.Choice(compare("==", wrong, 0), field(Header.STEPS), ZERO), *_step()),
     )
 
 

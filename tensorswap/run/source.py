@@ -1,15 +1,17 @@
-"""The kernels of a call as a Python file that Numba compiles: `run(arrays)` takes inputs and gives outputs, in order."""
+"""The kernels of a call as a Python file that Numba compiles: `run(arrays)` takes inputs in order and gives outputs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ..kernel import python
-from ..kernel.ir import Role, Word, type_in_memory
-from ..lower.kernel import Lowered
-from ..lower.layout import BestOf, CopiesOf, Tensor
+from ..kernel.ir import Role, Word, type_in_memory, type_of
+from ..lower.layout import BestOf, CopiesOf
 from .execute import Executable
 
 
@@ -17,87 +19,85 @@ def source(made: Executable) -> str:
     kernels = [kernel.kernel for kernel in made.kernels]
     parts = [python.HEAD, *python.definitions(kernels)]
     parts += [python.kernel(kernel, number) for number, kernel in enumerate(kernels)]
-    return "\n\n".join([*parts, "\n".join(_host(made)) + "\n"])
+    return "\n\n".join([*parts, "\n".join(_Host(made).lines()) + "\n"])
 
 
-def _host(made: Executable) -> Iterator[str]:
-    """The function that allocates memory, gives it first values, and calls the kernels."""
-    names = _Names()
-    inputs = [names.of(name) for name in made.loops.inputs]
-    yield "def run(arrays):"
-    if inputs:
-        yield f"    {', '.join(inputs)}, = (np.ascontiguousarray(array).reshape(-1) for array in arrays)"
-    for name, dtype in made.inputs:
-        kind = type_in_memory(dtype)
-        change = ".copy()" if name in made.loops.updated else ""
-        if dtype.kind == "b" or change:
-            yield f"    {names.of(name)} = {names.of(name)}.view({python.NUMPY[kind]}){change}"
-    for tensor, elements, dtype, start in _memories(made):
-        filled = f"np.full({elements}, {start!r}, {dtype})".replace("-inf", "-np.inf").replace(" inf", " np.inf")
-        yield f"    {names.of(tensor)} = {f'np.empty({elements}, {dtype})' if start is None else filled}"
-    for number, kernel in enumerate(made.kernels):
-        if number in made.producer and not made.copies(number):
-            continue
-        count = made.parts(kernel)
-        arguments = [_argument(made, number, kernel, word, names, count) for word in kernel.kernel.words]
-        yield f"    kernel{number}({', '.join([str(count), *arguments])})"
-    results = [
-        f"{names.of(name)}.view({python.NUMPY[_type(made, name)]}).reshape({made.sizes.shapes[name]})"
-        for name in made.loops.outputs
-    ]
-    yield f"    return [{', '.join(results)}]"
+@dataclass(frozen=True)
+class _Array:
+    """Memory that is no input: its shape and type, and the value that it starts from, if there is one."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    start: float | int | None = None
+
+    def __str__(self) -> str:
+        kind = python.NUMPY[type_in_memory(self.dtype)]
+        if self.start is None:
+            return f"np.empty({self.shape}, {kind})"
+        start = f"{'-' if self.start < 0 else ''}np.inf" if math.isinf(self.start) else repr(self.start)
+        return f"np.full({self.shape}, {start}, {kind})"
 
 
-class _Names:
-    """Tensors by number: no name of a user's stands in generated source."""
+class _Host:
+    """The function that allocates memory and calls the kernels. Tensors go by number: no name of a user's stands in
+    generated source."""
 
-    def __init__(self) -> None:
-        self.known: dict[Any, str] = {}
+    def __init__(self, made: Executable) -> None:
+        self.made = made
+        self.names: dict[Any, str] = {}
 
-    def of(self, tensor: Any) -> str:
-        return self.known.setdefault(tensor, f"t{len(self.known)}")
+    def name(self, tensor: Any) -> str:
+        return self.names.setdefault(tensor, f"t{len(self.names)}")
 
+    def lines(self) -> Iterator[str]:
+        made = self.made
+        yield "def run(arrays):"
+        for position, (name, dtype) in enumerate(made.inputs):
+            kind = python.NUMPY[type_in_memory(dtype)]
+            copy = ".copy()" if name in made.loops.updated else ""
+            yield f"    {self.name(name)} = np.ascontiguousarray(arrays[{position}]).reshape(-1).view({kind}){copy}"
+        for tensor, array in self.arrays().items():
+            yield f"    {self.name(tensor)} = {array}"
+        for number, kernel in enumerate(made.kernels):
+            if number not in made.producer or made.copies(number):
+                arguments = [str(made.parts(kernel)), *(self.argument(number, word) for word in kernel.kernel.words)]
+                yield f"    kernel{number}({', '.join(arguments)})"
+        yield f"    return [{', '.join(self.result(name) for name in made.loops.outputs)}]"
 
-def _type(made: Executable, name: str) -> Any:
-    from ..kernel.ir import type_of
+    def arrays(self) -> dict[Any, _Array]:
+        """All memory that is no input, save what the parts of a kernel have to themselves."""
+        made = self.made
+        found: dict[Any, _Array] = {}
+        for number, kernel in enumerate(made.kernels):
+            for word in kernel.kernel.words:
+                item, layout = word.item, kernel.layout
+                if word.role is Role.COPY:
+                    copies = (max(made.parts(kernel) - 1, 1), layout.elements(item))
+                    found[CopiesOf(item), number] = _Array(copies, layout.stored(item))
+                elif word.role in (Role.TENSOR, Role.OWN) and not isinstance(item, CopiesOf):
+                    start = 0 if isinstance(item, BestOf) else made.filled.get(item)
+                    found.setdefault(item, _Array((layout.elements(item),), layout.stored(item), start))
+        for name in made.loops.outputs:
+            shape = (math.prod(made.sizes.shapes[name]),)
+            found.setdefault(name, _Array(shape, made.stored(name), made.filled.get(name, 0)))
+        return {tensor: array for tensor, array in found.items() if tensor not in made.loops.inputs}
 
-    return type_of(made.stored(name))
+    def argument(self, number: int, word: Word) -> str:
+        made, kernel = self.made, self.made.kernels[number]
+        match word.role:
+            case Role.SIZE:
+                return str(word.item)
+            case Role.COPIES:
+                return str(made.copies(number))
+            case Role.LOCAL:
+                shape = (made.parts(kernel), kernel.layout.elements(word.item))
+                return str(_Array(shape, kernel.layout.stored(word.item)))
+            case Role.COPY:
+                return self.name((CopiesOf(word.item), number))
+        if isinstance(word.item, CopiesOf):
+            return f"{self.name((word.item, made.producer[number]))}.reshape(-1)"
+        return self.name(word.item)
 
-
-def _memories(made: Executable) -> Iterator[tuple[Any, int, str, float | int | None]]:
-    """All memory that is no input: what it is for, its elements, their type, and the first value if there is one."""
-    done: set[Any] = set(made.loops.inputs)
-    for number, kernel in enumerate(made.kernels):
-        for word in kernel.kernel.words:
-            tensor: Tensor | tuple[Any, int] = word.item
-            if word.role is Role.COPY:
-                copies = max(made.parts(kernel) - 1, 1)
-                elements, dtype = (copies, kernel.layout.elements(word.item)), kernel.layout.stored(word.item)
-                yield (CopiesOf(word.item), number), elements, python.NUMPY[type_in_memory(dtype)], None  # type: ignore[misc]
-                continue
-            if word.role not in (Role.TENSOR, Role.OWN) or tensor in done or isinstance(tensor, CopiesOf):
-                continue
-            done.add(tensor)
-            start = 0 if isinstance(tensor, BestOf) else made.filled.get(tensor) if isinstance(tensor, str) else None
-            dtype = kernel.layout.stored(tensor)  # type: ignore[arg-type]
-            yield tensor, kernel.layout.elements(tensor), python.NUMPY[type_in_memory(dtype)], start  # type: ignore[arg-type]
-    for name in made.loops.outputs:
-        if name not in done:
-            elements = math.prod(made.sizes.shapes[name])
-            yield name, elements, python.NUMPY[type_in_memory(made.stored(name))], made.filled.get(name, 0)
-
-
-def _argument(made: Executable, number: int, kernel: Lowered, word: Word, names: _Names, parts: int) -> str:
-    match word.role:
-        case Role.SIZE:
-            return str(word.item)
-        case Role.COPIES:
-            return str(made.copies(number))
-        case Role.LOCAL:
-            kind = python.NUMPY[type_in_memory(kernel.layout.stored(word.item))]
-            return f"np.empty(({parts}, {kernel.layout.elements(word.item)}), {kind})"
-        case Role.COPY:
-            return names.of((CopiesOf(word.item), number))
-    if isinstance(word.item, CopiesOf):
-        return f"{names.of((word.item, made.producer[number]))}.reshape(-1)"
-    return names.of(word.item)
+    def result(self, name: str) -> str:
+        shape, kind = self.made.sizes.shapes[name], python.NUMPY[type_of(self.made.stored(name))]
+        return f"{self.name(name)}.view({kind}).reshape({shape})"

@@ -128,6 +128,7 @@ def _normal(type: Type) -> Parts:
 
 
 MAKERS: dict[str, Callable[[Type], Parts | None]] = {
-    "pow": _power, "square": _square, "cube": _cube, "fourth": _fourth, "abs": _absolute, "sign": _sign, "floor": _same, "ceil": _same, "round": _same,
+    "pow": _power, "square": _square, "cube": _cube, "fourth": _fourth, "abs": _absolute, "sign": _sign,
+    "floor": _same, "ceil": _same, "round": _same,
     "quotient": _quotient, "remainder": _remainder, "mixed": _mixed, "uniform": _uniform, "normal": _normal,
 }  # fmt: skip
