@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..errors import ArgumentError
 from ..language import ir
 from ..rules.activity import integer_uses
-from ..rules.names import next_suffix
+from ..rules.derived_names import next_suffix
 from ..rules.tangent import tangent
 from ..run.arguments import Bound
 from .build import MODES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..language import ir
 from ..language.sizes import Sizes
-from ..rules.order import complete_when_read
+from ..rules.complete_reads import complete_when_read
 
 
 def first_writes(loops: ir.Loops, sizes: Sizes) -> set[int]:

@@ -10,7 +10,7 @@ from ..language.affine import affine
 from ..language.ir import Number
 from ..language.sizes import Sizes
 from ..language.stages import tell
-from ..rules.order import complete_when_read
+from ..rules.complete_reads import complete_when_read
 from .choose import choose
 from .common import share_values
 from .fold import fold

@@ -12,11 +12,11 @@ from ..language.ir import Expr
 from ..language.render import access as show_access
 from ..language.stages import tell
 from .activity import active, check_of, check_wrt, refuse_updates
+from .complete_reads import complete_when_read
+from .derived_inside import always_accessed, lost_bounds
+from .derived_names import next_suffix
 from .differentiate import Contribution, contributions
-from .inside import always_accessed, lost_bounds
-from .known import NOTHING, pattern, still_known
-from .names import next_suffix
-from .order import complete_when_read
+from .inherited_names import NOTHING, pattern, still_known
 from .reduce import Helpers
 from .shapes import Shapes
 from .share import share

@@ -11,7 +11,7 @@ from ..language.affine import is_constant, not_bare, simplified
 from ..language.check import check
 from ..language.hints import unknown_call
 from ..language.ir import Expr
-from ..language.names import flat_items
+from ..language.name_kinds import flat_items
 from ..language.render import access as show_access
 from ..language.sizes import bare_uses, bare_written
 from .batch import expand_batch

@@ -11,11 +11,11 @@ from ..language.build import conjunction, conjuncts, is_zero, multiply, product
 from ..language.render import access as show_access
 from ..language.stages import tell
 from .activity import check_wrt, depends_smoothly, integer_uses, refuse_updates
+from .complete_reads import complete_when_read
+from .derived_inside import lost_bounds
+from .derived_names import next_suffix
 from .differentiate import tangent as expression_tangent
-from .inside import lost_bounds
-from .known import NOTHING, pattern, still_known
-from .names import next_suffix
-from .order import complete_when_read
+from .inherited_names import NOTHING, pattern, still_known
 from .reduce import Helpers
 from .shapes import Shapes
 from .simplify import held_values, merge_doubles, remove_dead, reuse, with_outputs
