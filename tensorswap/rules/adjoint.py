@@ -38,7 +38,7 @@ class Note:
 
 
 @dataclass
-class Adjoint:
+class AdjointBuilder:
     """The adjoint in the making."""
 
     forward: ir.Loops
@@ -206,7 +206,7 @@ def derive(
     """The adjoint program and the rule behind each of its statements. `keep` names forward outputs to give as well."""
     wrt, of = check_wrt(loops, wrt), check_of(loops, of)
     loops = unnest(loops)
-    making = Adjoint(loops, wrt, of, unit)
+    making = AdjointBuilder(loops, wrt, of, unit)
     involved = frozenset(n for s in loops.statements if s.target.tensor in making.active for n in ir.tensors_read(s))
     refuse_updates(loops, involved | making.active)
     backward = tuple(making.backward(loops.body, ()))
@@ -241,7 +241,7 @@ def _before_gathers(derived: ir.Loops, notes: Sequence[Note]) -> ir.Loops:
     return replace(derived, body=ir.map_items(derived.body, lambda s: raw.get(id(s), s)))
 
 
-def _header(header: ir.Header, making: Adjoint, keep: Sequence[str]) -> ir.Header:
+def _header(header: ir.Header, making: AdjointBuilder, keep: Sequence[str]) -> ir.Header:
     """The signature of the adjoint: the forward arguments and the seeds; the kept outputs and the gradients."""
     arguments = {a.name: a.access for a in header.arguments if isinstance(a, ir.Argument)}
     results = {o.tensor: o for o in header.outputs}
