@@ -22,7 +22,7 @@ from ..language import ir
 from ..language.types import Types, infer_types
 from ..lazy import cached_property
 from ..plan.blas import matrix_products
-from ..plan.first import first_writes
+from ..plan.first_writes import first_writes
 from ..plan.nest import Nest, Nester, lifetimes
 from ..plan.prepare import prepare
 from ..room import SETTING, SMALL, Needed, check_room, of_tensor
