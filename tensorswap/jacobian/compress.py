@@ -16,7 +16,7 @@ from ..rules.activity import integer_uses
 from ..rules.derived_names import next_suffix
 from ..rules.tangent import tangent
 from ..run.arguments import Bound
-from .build import MODES
+from .entries import MODES
 from .pattern import Pattern, check_size
 from .sparsity import Sparsity, sparsity
 

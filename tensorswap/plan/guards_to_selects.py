@@ -1,4 +1,5 @@
-"""Guards to selects: a guard that looks at data -> a value chosen by it, so that the loop runs in vectors and writes all.
+"""Guards to selects: a guard that looks at data -> a value chosen by it, so that the loop runs in vectors and writes
+all.
 
 D[i] += G[i] if X[i] > 0   ->   D[i] += (G[i] if X[i] > 0 else 0)
 """
