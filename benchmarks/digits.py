@@ -13,7 +13,7 @@ from training.problem import Problem
 
 import tensorswap as ts
 from tensorswap import datasets, models
-from tensorswap.training.order import shuffled
+from tensorswap.training.shuffle import shuffled
 
 SHOWN = ("D", "scores")  # the tensors whose statements are shown
 BATCH, LR, ROUNDS = 64, 3e-3, 5

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .errors import ArgumentError, DtypeError, GradientMismatch
 from .program import Program, merged
 from .rules.activity import default_wrt, integer_uses, names_of
-from .rules.names import next_suffix
+from .rules.derived_names import next_suffix
 from .run.arguments import as_array, defaults
 
 Array = NDArray[Any]

@@ -39,27 +39,16 @@ def flows(loops: ir.Loops, wrt: Sequence[str] | None = None, of: Sequence[str] |
     passed = active(loops, wrt, check_of(loops, of))
     uses = _uses(loops, passed)
     found: list[Flow] = []
-    for statement in dict.fromkeys(_Same(note.forward) for note in notes):
-        own = [note for note in notes if note.forward is statement.statement]
-        for note, path in zip(own, _in_order(statement.statement, passed, wrt), strict=True):
-            copies = _copies(statement.statement, path.access, uses)
-            patterns = (*_reduction(loops, statement.statement), *path.gates, *copies)
-            found.append(Flow(note, tuple(dict.fromkeys(patterns)) or (PASSES,)))
-    position = {id(note): k for k, note in enumerate(notes)}
-    return sorted(found, key=lambda flow: position[id(flow.note)])
-
-
-@dataclass(frozen=True, eq=False)
-class _Same:
-    """A statement told apart by identity: two statements may say the same."""
-
-    statement: ir.Statement
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.statement is other.statement
-
-    def __hash__(self) -> int:
-        return id(self.statement)
+    paths: dict[int, Iterator[Contribution]] = {}  # by the identity of a statement: two may say the same
+    for note in notes:
+        statement = note.forward
+        if id(statement) not in paths:
+            paths[id(statement)] = _in_order(statement, passed, wrt)
+        path = next(paths[id(statement)])
+        copies = _copies(statement, path.access, uses)
+        patterns = (*_reduction(loops, statement), *path.gates, *copies)
+        found.append(Flow(note, tuple(dict.fromkeys(patterns)) or (PASSES,)))
+    return found
 
 
 def _uses(loops: ir.Loops, passed: frozenset[str]) -> dict[str, int]:
@@ -72,10 +61,10 @@ def _uses(loops: ir.Loops, passed: frozenset[str]) -> dict[str, int]:
     return count
 
 
-def _in_order(statement: ir.Statement, passed: frozenset[str], wrt: Sequence[str]) -> list[Contribution]:
+def _in_order(statement: ir.Statement, passed: frozenset[str], wrt: Sequence[str]) -> Iterator[Contribution]:
     """The reads of a statement in the order of its adjoint statements."""
     order = {name: k for k, name in enumerate(wrt)}
-    return sorted(contributions(statement.value, passed), key=lambda found: order.get(found.access.tensor, -1))
+    return iter(sorted(contributions(statement.value, passed), key=lambda found: order.get(found.access.tensor, -1)))
 
 
 def _reduction(loops: ir.Loops, statement: ir.Statement) -> Iterator[str]:

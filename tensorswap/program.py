@@ -27,8 +27,8 @@ from .rules.activity import check_of, check_wrt, default_wrt, names_of
 from .rules.batch import batch
 from .rules.derivation import Adjoint, Derivation, Gradient, HessianVector, Tangent, Without
 from .rules.inline import inline
-from .rules.once import shown_by_text
 from .rules.optional import optional_tensors, without
+from .rules.written_once import shown_by_text
 from .run.arguments import Bound, bind, defaults
 from .run.call import Caller
 from .run.steps import derived_in_steps

@@ -36,7 +36,7 @@ from tensorswap.backslash import (
     check_space,
     path_weights,
 )
-from tensorswap.backslash.work import best_order
+from tensorswap.backslash.cost import best_order
 from tensorswap.errors import ArgumentError, DerivativeError, LimitError, ShapeError
 
 from .generate import Case, programs

@@ -7,7 +7,7 @@ import pytest
 
 import tensorswap as ts
 from tensorswap.errors import BoundsError
-from tensorswap.rules.once import shown_by_text
+from tensorswap.rules.written_once import shown_by_text
 
 X = np.array([0.5, -1.0, 2.0, 0.25, 1.5])
 ONES = np.ones(5)

@@ -8,7 +8,7 @@ import pytest
 import tensorswap as ts
 from tensorswap.language.bounds import at_least_zero
 from tensorswap.language.ir import Index
-from tensorswap.language.names import resolve_names
+from tensorswap.language.name_kinds import resolve_names
 from tensorswap.language.parse import parse
 
 HOLDS = {

@@ -19,7 +19,7 @@ import pytest
 import tensorswap as ts
 from tensorswap import library, models
 from tensorswap.errors import ArgumentError
-from tensorswap.training.order import shuffled
+from tensorswap.training.shuffle import shuffled
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 sys.path.append(str(BENCHMARKS))  # the twins are no part of the package

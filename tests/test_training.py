@@ -17,8 +17,8 @@ import pytest
 import tensorswap as ts
 from tensorswap.training import checkpoint, progress
 from tensorswap.training.history import History
-from tensorswap.training.order import shuffled
 from tensorswap.training.schedule import schedule
+from tensorswap.training.shuffle import shuffled
 
 MODEL = """
 def classifier(X[b,d], W1[h,d], b1[h], W2[c,h], label[b]) -> loss, accuracy:

@@ -102,7 +102,7 @@ def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def drop_a_factor(work: Work) -> None:
     """The pass that takes products apart, and then loses what they have in common."""
-    from tensorswap.plan.products import order_products
+    from tensorswap.plan.contraction_order import order_products
 
     order_products(work)
 

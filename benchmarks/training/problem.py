@@ -43,7 +43,7 @@ class Problem:
 def problem(twin: Twin, case: Case, dtype: Any, epochs: int, seed: int = 0) -> Problem:
     """As ts.fit would train it: its first parameters, and its order of examples. Full batches only."""
     from tensorswap import models
-    from tensorswap.training.order import shuffled
+    from tensorswap.training.shuffle import shuffled
 
     data = twin.data(case, dtype)
     start = models.get(twin.name).initial(data, seed, dtype, **case.settings)

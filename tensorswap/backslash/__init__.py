@@ -1,6 +1,7 @@
 """Backpropagation as back substitution: a program's derivative as one triangular system with operators as entries."""
 
-from .build import backslash
+from .cost import Work
+from .linearize import backslash
 from .operators import (
     Composition,
     Hadamard,
@@ -17,10 +18,9 @@ from .operators import (
     Zero,
 )
 from .pair import Pair
-from .paths import PathWeights, path_weights
+from .path_weights import PathWeights, path_weights
 from .spaces import BlockDiagonal, Plain, Space, Symmetric, check_space
 from .system import System
-from .work import Work
 
 __all__ = [
     "BlockDiagonal", "Composition", "Hadamard", "Identity", "Kronecker", "Left", "Operator", "Pair", "PathWeights",

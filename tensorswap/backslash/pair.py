@@ -14,7 +14,7 @@ from ..language.sizes import Sizes
 from ..lazy import cached_property
 from ..program import Program
 from ..rules.activity import depends_smoothly
-from ..rules.names import next_suffix
+from ..rules.derived_names import next_suffix
 from .operators import Operator
 from .spaces import Plain
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError, LimitError
 from ..language.hints import closest
+from .cost import Work, count_work
 from .operators import MATRIX_ENTRIES, Operator, Zero, add, compose
 from .picture import svg_picture, text_picture
 from .spaces import Space
-from .work import Work, count_work
 
 Array = NDArray[Any]
 Entries = dict[tuple[str, str], Operator]

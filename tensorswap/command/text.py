@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..errors import ArgumentError
 from ..models import Model
 from ..program import Program
-from ..rules.known import pattern
+from ..rules.inherited_names import pattern
 
 Array = NDArray[Any]
 

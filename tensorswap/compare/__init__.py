@@ -1,6 +1,6 @@
 """Other ways to a derivative, for comparison: differences of values, and the rules of calculus on whole expressions."""
 
-from .errors import ErrorTable, error_table
+from .accuracy import ErrorTable, error_table
 from .numerical import METHODS, Difference, numerical
 from .swell import SwellTable, swell
 from .symbolic import Symbolic, symbolic

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import ArgumentError, DerivativeError
 from ..flat.gates import Gate
 from ..language import ir
-from ..language.formula import calls
+from ..language.formula import OPERATIONS, calls
 from ..language.functions import FUNCTIONS
 from ..language.ir import Expr
 from ..rules.expand import expanded
@@ -21,14 +21,7 @@ OWN: dict[str, Callable[..., Any]] = {
     "hypot": lambda a, b: np.sqrt(a * a + b * b), "stop": lambda x: x.real + 0j,
 }  # fmt: skip
 
-ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b,
-    "**": lambda a, b: a**b,
-}  # fmt: skip
-COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
-    "==": lambda a, b: a == b, "!=": lambda a, b: a != b,
-}  # fmt: skip
+ARITHMETIC = frozenset({"+", "-", "*", "/", "**"})
 
 
 def at_complex(gates: Sequence[Gate], values: Mapping[str, complex]) -> complex:
@@ -54,9 +47,9 @@ def _evaluate(node: Expr, found: Mapping[str, Any]) -> Any:
         case ir.Unary(operand=operand):
             return -_evaluate(operand, found)
         case ir.Binary(operator=operator, left=left, right=right) if operator in ARITHMETIC:
-            return ARITHMETIC[operator](_evaluate(left, found), _evaluate(right, found))
+            return OPERATIONS[operator](_evaluate(left, found), _evaluate(right, found))
         case ir.Compare(operator=operator, left=left, right=right):
-            return COMPARISONS[operator](_evaluate(left, found).real, _evaluate(right, found).real)
+            return OPERATIONS[operator](_evaluate(left, found).real, _evaluate(right, found).real)
         case ir.Logic(operator=operator, left=left, right=right):
             first = bool(_evaluate(left, found))
             return bool(_evaluate(right, found)) if first == (operator == "and") else first

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import ArgumentError
 from ..program import Program, load, merged, program
 from ..rules.activity import default_wrt, names_of
-from ..rules.names import next_suffix
+from ..rules.derived_names import next_suffix
 from .bundle import bundle
 from .make import constant, fitted, is_active
 from .tensor import Tensor

@@ -14,18 +14,14 @@ from .graph import backward
 from .make import constant, plain, tensor
 from .tensor import OPERATIONS, Tensor
 
+ELEMENTWISE = [rule for rule in vars(e).values() if isinstance(rule, e.One | e.Two)]
 UFUNCS: dict[Any, Callable[..., Any]] = {
+    **{rule.function: rule for rule in ELEMENTWISE if isinstance(rule.function, np.ufunc)}, np.fabs: e.absolute,
     np.add: e.add, np.subtract: e.subtract, np.multiply: e.multiply, np.divide: e.divide,
-    np.floor_divide: e.floor_divide, np.remainder: e.remainder, np.power: e.power, np.maximum: e.maximum,
-    np.minimum: e.minimum, np.arctan2: e.atan2, np.hypot: e.hypot, np.logaddexp: e.logaddexp,
-    np.matmul: products.matmul, np.negative: e.negative, np.positive: lambda t: t, np.absolute: e.absolute,
-    np.fabs: e.absolute, np.square: e.square, np.reciprocal: e.reciprocal, np.sqrt: e.sqrt, np.exp: e.exp,
-    np.exp2: e.exp2, np.expm1: e.expm1, np.log: e.log, np.log2: e.log2, np.log10: e.log10, np.log1p: e.log1p,
-    np.sin: e.sin, np.cos: e.cos, np.tan: e.tan, np.arcsin: e.asin, np.arccos: e.acos, np.arctan: e.atan,
-    np.sinh: e.sinh, np.cosh: e.cosh, np.tanh: e.tanh, np.arcsinh: e.asinh, np.arccosh: e.acosh,
-    np.arctanh: e.atanh, np.sign: e.sign, np.floor: e.floor, np.ceil: e.ceil, np.rint: e.rint, np.trunc: e.trunc,
-    np.less: compare.less, np.less_equal: compare.less_equal, np.greater: compare.greater,
-    np.greater_equal: compare.greater_equal, np.equal: compare.equal, np.not_equal: compare.not_equal,
+    np.floor_divide: e.floor_divide, np.remainder: e.remainder, np.power: e.power, np.negative: e.negative,
+    np.positive: lambda t: t, np.matmul: products.matmul, np.less: compare.less, np.less_equal: compare.less_equal,
+    np.greater: compare.greater, np.greater_equal: compare.greater_equal, np.equal: compare.equal,
+    np.not_equal: compare.not_equal,
 }  # fmt: skip
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from ..errors import ArgumentError
 from ..language import ir
 from ..language.ir import Expr
-from ..rules.once import shown_by_text
-from ..rules.order import complete_when_read
+from ..rules.complete_reads import complete_when_read
+from ..rules.written_once import shown_by_text
 
 
 @dataclass(frozen=True)

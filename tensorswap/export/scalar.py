@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-NUMPY = {
-    "sqrt": "np.sqrt", "exp": "np.exp", "log": "np.log", "log1p": "np.log1p", "expm1": "np.expm1", "sin": "np.sin",
-    "cos": "np.cos", "tan": "np.tan", "asin": "np.arcsin", "acos": "np.arccos", "atan": "np.arctan", "sinh": "np.sinh",
-    "cosh": "np.cosh", "tanh": "np.tanh", "abs": "abs", "sign": "np.sign", "floor": "np.floor", "ceil": "np.ceil",
-    "atan2": "np.arctan2", "hypot": "np.hypot", "pow": "np.power",
-}  # fmt: skip
+from ..language.functions import FUNCTIONS
+
+NUMPY = {row.name: f"np.{row.numpy}" for row in FUNCTIONS.values() if row.numpy and row.name != "round"}
+NUMPY["abs"] = "abs"
 
 SOURCES = {
     "larger": '''

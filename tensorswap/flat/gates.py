@@ -35,12 +35,6 @@ class Gate:
         """The values that it reads, in the order of the text, each as often as it stands there."""
         return tuple(n.tensor for n in ir.walk(self.value) if isinstance(n, ir.Access))
 
-    @property
-    def is_truth(self) -> bool:
-        return isinstance(self.value, ir.Compare | ir.Logic) or (
-            isinstance(self.value, ir.Unary) and self.value.operator == "not"
-        )
-
 
 def gates(loops: ir.Loops, of: str | None = None) -> list[Gate]:
     """The operations that one output needs."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..errors import BoundsError, DtypeError, LimitError
 from ..language import ir
 from ..language.build import conjuncts, is_integer
-from ..language.formula import of_arrays
+from ..language.formula import OPERATIONS, of_arrays
 from ..language.functions import INDEX_FUNCTIONS
 from ..language.render import access as show_access
 from ..language.render import expression as show
@@ -33,10 +33,6 @@ Mask = NDArray[np.bool_]
 
 IDENTITY = {"=": 0, "+=": 0, "-=": 0, "*=": 1, "max=": -math.inf, "min=": math.inf, "argmax=": -1, "argmin=": -1}
 UFUNC = {"+=": np.add, "-=": np.subtract, "*=": np.multiply, "max=": np.maximum, "min=": np.minimum}
-OPERATIONS: dict[str, Any] = {
-    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "**": np.power, "//": np.floor_divide, "%": np.mod,
-    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
-}  # fmt: skip
 
 
 def identity(operator: str, dtype: np.dtype[Any]) -> float | int:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from ..errors import ArgumentError
 from ..language import ir
 from ..rules.activity import integer_uses
-from ..rules.names import next_suffix
+from ..rules.derived_names import next_suffix
 from ..rules.tangent import tangent
 from ..run.arguments import Bound
-from .build import MODES
+from .entries import MODES
 from .pattern import Pattern, check_size
 from .sparsity import Sparsity, sparsity
 

@@ -13,9 +13,9 @@ from ..language import ir
 from ..language.build import ONE, conjunction, product
 from ..language.ir import Expr
 from ..rules.activity import depends_smoothly
+from ..rules.derived_inside import lost_bounds
 from ..rules.differentiate import Contribution, contributions
-from ..rules.inside import lost_bounds
-from ..rules.known import NOTHING
+from ..rules.inherited_names import NOTHING
 from ..rules.shapes import Shapes
 from ..rules.simplify import remove_dead, with_outputs
 from ..rules.solve import FreshIndices

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..language import ir
 from ..language.affine import is_constant
-from ..language.formula import of_arrays
+from ..language.formula import OPERATIONS, of_arrays
 from ..language.functions import INDEX_FUNCTIONS
 from ..language.ir import Expr
 from ..language.sizes import Sizes
@@ -18,12 +18,7 @@ from ..language.sizes import Sizes
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-ARITHMETIC: dict[str, Any] = {
-    "+": np.add, "-": np.subtract, "*": np.multiply, "//": np.floor_divide, "%": np.mod,
-}  # fmt: skip
-COMPARISONS: dict[str, Any] = {
-    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
-}  # fmt: skip
+ARITHMETIC = frozenset({"+", "-", "*", "//", "%"})
 
 
 def decidable(node: Expr, integers: Mapping[str, Any]) -> bool:
@@ -67,7 +62,7 @@ class Points:
                 below = self.value(right)
                 if operator in ("//", "%"):
                     below = np.where(below == 0, 1, below)  # at points that are not evaluated
-                return np.asarray(ARITHMETIC[operator](self.value(left), below))
+                return np.asarray(OPERATIONS[operator](self.value(left), below))
             case ir.Call(function=function, arguments=arguments):
                 return np.asarray(of_arrays(function)(*map(self.value, arguments)))
             case ir.Access(tensor=tensor, indices=indices):
@@ -91,7 +86,7 @@ class Points:
                 may, must = self.truth(operand)
                 return ~must, ~may
             case ir.Compare(operator=operator, left=left, right=right) if decidable(node, self.integers):
-                holds = COMPARISONS[operator](self.value(left), self.value(right))
+                holds = OPERATIONS[operator](self.value(left), self.value(right))
                 return holds, holds
         if decidable(node, self.integers):
             holds = self.value(node) != 0

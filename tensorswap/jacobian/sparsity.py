@@ -21,7 +21,7 @@ from ..language.render import expression as show
 from ..lazy import cached_property
 from ..rules.activity import integer_uses
 from ..run.arguments import Bound, bind
-from .build import linear
+from .entries import linear
 from .linear import Linear, Term
 from .pattern import Pattern, pattern_of
 from .points import Points, decidable

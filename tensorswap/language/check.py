@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..errors import Fault, LimitError, ProgramError, Span
 from . import hints, ir, limits
 from .functions import INDEX_FUNCTIONS
-from .names import flat_items
+from .name_kinds import flat_items
 from .render import access as show_access
 from .render import expression as show
 

@@ -18,6 +18,11 @@ from .functions import ANY, FUNCTIONS
 
 Computed = Callable[..., Any]
 
+OPERATIONS: dict[str, Computed] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "**": np.power, "//": np.floor_divide, "%": np.mod,
+    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
+}  # fmt: skip
+
 
 def compiled(arguments: str, text: str, function: Callable[[str], Computed], **names: Any) -> Computed:
     """The formula as a function; the functions that it calls are looked up once, here."""
@@ -43,8 +48,6 @@ def of_numbers(name: str) -> Computed:
 @cache
 def of_arrays(name: str) -> Computed:
     """A function of the language for arrays, of their type."""
-    if name == "where":
-        return np.where
     row = FUNCTIONS[name]
     if row.numpy:
         ufunc: Computed = getattr(np, row.numpy)

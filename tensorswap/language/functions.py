@@ -48,7 +48,7 @@ class Function:
     def __post_init__(self) -> None:
         if (len(self.derivatives) != self.least or self.random) and not self.branches and not self.flat:
             raise AssertionError(f"{self.name} lacks a derivative")
-        if not (self.numpy or self.value or self.random or self.in_python or self.name == "where"):
+        if not (self.numpy or self.value or self.random or self.in_python):
             raise AssertionError(f"{self.name} lacks a value")
         if self.numpy and not hasattr(np, self.numpy):
             raise AssertionError(f"{self.name} is no {self.numpy} of numpy")
@@ -107,7 +107,7 @@ ROWS = (
     Function("stop", CHEAP, ("0",), value="x", keeps_integers=True),
     Function("max", CHEAP, (), "a if a >= b else b", "maximum", "", 2, ANY, keeps_integers=True, in_brackets=True),
     Function("min", CHEAP, (), "a if a <= b else b", "minimum", "", 2, ANY, keeps_integers=True, in_brackets=True),
-    Function("where", CHEAP, (), "a if c else b", least=3, most=3),  # the parser makes a conditional of it
+    Function("where", CHEAP, (), "a if c else b", "where", least=3, most=3),  # the parser makes a conditional of it
     Function("pow", COSTLY, ("b * a ** (b - 1) if b != 0 else 0", "y * log(a) if a > 0 else 0"), "", "power", "", 2, 2),
     Function("atan2", COSTLY, ("b / (a * a + b * b)", "-a / (a * a + b * b)"), "", "arctan2", "", 2, 2),
     Function("hypot", COSTLY, ("a / y", "b / y"), "", "hypot", "", 2, 2),

@@ -17,7 +17,7 @@ from lark.visitors import Transformer_NonRecursive
 from ..errors import LimitError, ProgramError, Span, SyntaxFault
 from . import hints, ir, limits
 from .functions import KEYWORDS, KNOWN, Known
-from .names import flat_items, resolve_names
+from .name_kinds import flat_items, resolve_names
 
 
 @dataclass(frozen=True)

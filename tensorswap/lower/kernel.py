@@ -31,7 +31,7 @@ from ..kernel.ir import (
 from ..language import ir
 from ..language.ir import Expr, Number
 from ..language.render import statement as show_statement
-from ..plan.first import Planned
+from ..plan.first_writes import Planned
 from ..plan.nest import Nest
 from ..plan.work import statements_in
 from .contraction import ContractionWriter

@@ -10,7 +10,7 @@ from ..kernel.ir import Set, Variable, type_of, word
 from ..language import ir
 from ..language.build import add
 from ..language.ir import Expr, Number
-from ..plan.first import Planned
+from ..plan.first_writes import Planned
 from .flatten import flattened
 from .loops import loop_order, loops_around, score
 from .reduction import accumulated, combined, first_value, loaded, put, reduction

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..kernel.ir import ZERO, Choice, Load, Memory, Role, Set, Value, compare, joined
 from ..language import ir
-from ..plan.first import Planned
+from ..plan.first_writes import Planned
 from .layout import BestOf
 from .loops import loops_around, ranges_of
 from .scope import Scope

@@ -15,7 +15,7 @@ from ..language.bounds import numbers
 from ..language.build import add, conjunction, conjuncts, subtract
 from ..language.interval import interval
 from ..language.ir import Expr, Number
-from .inside import bounds_of
+from .compare_inside import bounds_of
 from .work import Work, product_of
 
 WORTHWHILE = 4  # points of the sum for each element of the copy
@@ -25,7 +25,7 @@ Shape = tuple[int, ...]
 Copies = dict[tuple[ir.Statement, Shape], str]  # a padded copy, with its names left out, and the tensor that holds it
 
 
-def pad(work: Work) -> None:
+def pad_operands(work: Work) -> None:
     copies: Copies = {}
 
     def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:

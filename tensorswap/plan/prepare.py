@@ -10,19 +10,19 @@ from ..language.affine import affine
 from ..language.ir import Number
 from ..language.sizes import Sizes
 from ..language.stages import tell
-from ..rules.order import complete_when_read
-from .choose import choose
-from .common import share_values
-from .fold import fold
+from ..rules.complete_reads import complete_when_read
+from .compare_inside import compare_inside
+from .contraction_order import order_products
 from .forward import forward_copies
-from .inside import compare_inside
-from .lift import lift_sums
+from .gathered_rows import read_gathered_only
+from .guards_to_selects import guards_to_selects
+from .index_names import agree_on_names
+from .invariant_sums import lift_sums
 from .merge import merge_sums
-from .names import agree_on_names
 from .operands import split_operands
-from .pad import pad
-from .products import order_products
-from .sift import sift
+from .pad import pad_operands
+from .rolling_buffers import roll_buffers
+from .shared_values import share_values
 from .stride import unstride
 from .transposed import lay_in_line
 from .windows import channels_in_line
@@ -115,11 +115,11 @@ PASSES: tuple[Callable[[Work], None], ...] = (
     compare_inside,
     agree_on_names,
     forward_copies,
-    sift,
-    choose,
+    read_gathered_only,
+    guards_to_selects,
     lift_sums,
     unstride,
-    pad,
+    pad_operands,
     merge_sums,
     share_values,
     order_products,
@@ -127,5 +127,5 @@ PASSES: tuple[Callable[[Work], None], ...] = (
     channels_in_line,
     lay_in_line,
     _copy_before_change,
-    fold,
+    roll_buffers,
 )

@@ -14,7 +14,7 @@ from ..language import ir
 from ..language.affine import affine
 from ..language.build import ONE, conjunction, conjuncts, is_zero, multiply, subtract
 from ..language.ir import Expr, Number
-from .inside import bounds_of
+from .compare_inside import bounds_of
 from .work import Work, product_of
 
 

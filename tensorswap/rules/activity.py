@@ -9,7 +9,7 @@ from ..language import ir
 from ..language.functions import RANDOM
 from ..language.hints import closest
 from .differentiate import contributions
-from .known import known_tensors
+from .inherited_names import known_tensors
 
 
 def integer_uses(loops: ir.Loops) -> dict[str, ir.Access]:

@@ -12,11 +12,11 @@ from ..language.ir import Expr
 from ..language.render import access as show_access
 from ..language.stages import tell
 from .activity import active, check_of, check_wrt, refuse_updates
+from .complete_reads import complete_when_read
+from .derived_inside import always_accessed, lost_bounds
+from .derived_names import next_suffix
 from .differentiate import Contribution, contributions
-from .inside import always_accessed, lost_bounds
-from .known import NOTHING, pattern, still_known
-from .names import next_suffix
-from .order import complete_when_read
+from .inherited_names import NOTHING, pattern, still_known
 from .reduce import Helpers
 from .shapes import Shapes
 from .share import share
@@ -38,7 +38,7 @@ class Note:
 
 
 @dataclass
-class Adjoint:
+class AdjointBuilder:
     """The adjoint in the making."""
 
     forward: ir.Loops
@@ -206,7 +206,7 @@ def derive(
     """The adjoint program and the rule behind each of its statements. `keep` names forward outputs to give as well."""
     wrt, of = check_wrt(loops, wrt), check_of(loops, of)
     loops = unnest(loops)
-    making = Adjoint(loops, wrt, of, unit)
+    making = AdjointBuilder(loops, wrt, of, unit)
     involved = frozenset(n for s in loops.statements if s.target.tensor in making.active for n in ir.tensors_read(s))
     refuse_updates(loops, involved | making.active)
     backward = tuple(making.backward(loops.body, ()))
@@ -241,7 +241,7 @@ def _before_gathers(derived: ir.Loops, notes: Sequence[Note]) -> ir.Loops:
     return replace(derived, body=ir.map_items(derived.body, lambda s: raw.get(id(s), s)))
 
 
-def _header(header: ir.Header, making: Adjoint, keep: Sequence[str]) -> ir.Header:
+def _header(header: ir.Header, making: AdjointBuilder, keep: Sequence[str]) -> ir.Header:
     """The signature of the adjoint: the forward arguments and the seeds; the kept outputs and the gradients."""
     arguments = {a.name: a.access for a in header.arguments if isinstance(a, ir.Argument)}
     results = {o.tensor: o for o in header.outputs}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from operator import is_
 
 from ..errors import LimitError, ProgramError
 from ..language import ir, limits
@@ -11,7 +12,7 @@ from ..language.affine import is_constant, not_bare, simplified
 from ..language.check import check
 from ..language.hints import unknown_call
 from ..language.ir import Expr
-from ..language.names import flat_items
+from ..language.name_kinds import flat_items
 from ..language.render import access as show_access
 from ..language.sizes import bare_uses, bare_written
 from .batch import expand_batch
@@ -361,7 +362,7 @@ class _Binding:
         """An expression of the callee, in the caller's names."""
         parts = ir.children(node)
         changed = self.places(parts) if isinstance(node, ir.Access) else tuple(map(self.placed, parts))
-        made = self.change(ir.rebuild(node, changed) if parts else node)
+        made = self.change(node if all(map(is_, parts, changed)) else ir.rebuild(node, changed))
         if self.statics and any(isinstance(part, ir.Static) for part in ir.walk(node)):
             return simplified(made)  # `1*p-0` is p
         return made

@@ -8,9 +8,9 @@ from ..errors import DerivativeError
 from ..language import ir
 from ..language.build import ZERO, add, conjunction, opposite, product, row_major
 from ..language.ir import Expr, candidates
-from .names import helper
-from .once import disjoint
+from .derived_names import helper
 from .solve import FreshIndices
+from .written_once import disjoint
 
 
 @dataclass

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 
 from ..language import ir
 from ..language.ir import Expr
-from ..language.names import unshown_indices
+from ..language.name_kinds import unshown_indices
 from ..language.sizes import SizeRules, bare_written, infer
 from ..lazy import cached_property
-from .known import known_tensors, pattern
+from .inherited_names import known_tensors, pattern
 from .solve import FreshIndices
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from ..language import ir
 from ..language.functions import DONE_AGAIN
 from ..language.ir import Expr
-from .names import helper
+from .derived_names import helper
 
 WRITTEN_OUT = DONE_AGAIN - {"stop"}  # costs nothing, but says what is constant: texts give it a name
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ..language import ir
 from ..language.build import conjuncts
 from ..language.ir import Expr
-from .order import complete_when_read
+from .complete_reads import complete_when_read
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from ..language.build import conjunction, conjuncts, is_zero, multiply, product
 from ..language.render import access as show_access
 from ..language.stages import tell
 from .activity import check_wrt, depends_smoothly, integer_uses, refuse_updates
+from .complete_reads import complete_when_read
+from .derived_inside import lost_bounds
+from .derived_names import next_suffix
 from .differentiate import tangent as expression_tangent
-from .inside import lost_bounds
-from .known import NOTHING, pattern, still_known
-from .names import next_suffix
-from .order import complete_when_read
+from .inherited_names import NOTHING, pattern, still_known
 from .reduce import Helpers
 from .shapes import Shapes
 from .simplify import held_values, merge_doubles, remove_dead, reuse, with_outputs
@@ -24,7 +24,7 @@ from .unnest import unnest
 
 
 @dataclass
-class Tangent:
+class TangentBuilder:
     forward: ir.Loops
     dots: dict[str, str]
     fresh: FreshIndices
@@ -129,7 +129,7 @@ def tangent(loops: ir.Loops, wrt: Sequence[str], only: Sequence[str] | None = No
     refuse_updates(loops, reached)
     dots = {name: f"{name}.{suffix}" for name in reached}
     fresh = FreshIndices(set(loops.names))
-    making = Tangent(loops, dots, fresh, Helpers(loops, fresh, after=False), Shapes(loops, fresh=fresh))
+    making = TangentBuilder(loops, dots, fresh, Helpers(loops, fresh, after=False), Shapes(loops, fresh=fresh))
     making.shapes.base |= {dot: name for name, dot in dots.items()}
     body = tuple(making.items(loops.body, ()))
     making.shapes.base |= making.helpers.like
@@ -159,7 +159,7 @@ def tangent(loops: ir.Loops, wrt: Sequence[str], only: Sequence[str] | None = No
     return finished(derived)
 
 
-def _header(header: ir.Header, making: Tangent, wrt: Sequence[str], outputs: Sequence[str]) -> ir.Header:
+def _header(header: ir.Header, making: TangentBuilder, wrt: Sequence[str], outputs: Sequence[str]) -> ir.Header:
     arguments = {a.name: a.access for a in header.arguments if isinstance(a, ir.Argument)}
     results = {o.tensor: o for o in header.outputs}
     seeds = tuple(ir.Argument(ir.Access(making.dots[x], arguments[x].indices)) for x in wrt)

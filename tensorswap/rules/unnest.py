@@ -13,7 +13,7 @@ from ..language import ir
 from ..language.build import conjunction, conjuncts, opposite
 from ..language.functions import RANDOM
 from ..language.ir import Expr
-from .names import helper
+from .derived_names import helper
 
 DEEP = 16  # levels that an expression may have
 STEP = 8  # levels of one step, where it has more

@@ -21,7 +21,7 @@ from ..lower.expression import Expressions
 from ..lower.kernel import KernelWriter, Lowered, joining_kernel
 from ..lower.layout import BestOf, CopiesOf, Layout, Tensor, constant_indices
 from ..plan.blas import matrix_products
-from ..plan.first import Planned, settle
+from ..plan.first_writes import Planned, settle
 from ..plan.nest import Nest, Nester, lifetimes
 from ..plan.prepare import prepare
 from ..room import SETTING, SMALL, Needed, check_room, of_tensor

@@ -15,7 +15,7 @@ from ..language.render import access as show_access
 from ..language.render import expression as show
 from ..language.types import infer_types
 from ..language.word import WORD, Reaches
-from ..rules.once import shown_by_text
+from ..rules.written_once import shown_by_text
 from .arguments import Bound
 
 DEEP = 150  # levels of an expression that kernels hold; each is a pair of parentheses, and Python reads 200

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..language import ir
 from ..language.sizes import Sizes, infer, resolve
-from ..plan.products import has_long_product, order_products
+from ..plan.contraction_order import has_long_product, order_products
 from ..plan.work import Work
 from ..rules.derivation import Derivation
 from ..rules.expand import expand

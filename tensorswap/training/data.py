@@ -16,7 +16,7 @@ from ..program import Program
 from ..run.arguments import as_array
 from .mapped import Mapped, mapped, private
 from .numbers import shown
-from .order import Rows
+from .shuffle import Rows
 
 Array = NDArray[Any]
 BLOCK = 1 << 24  # elements that are looked at in one go

@@ -20,16 +20,16 @@ from .data import Data, read
 from .diagnose import first_nan
 from .history import History
 from .initial import flattened
-from .interrupt import listening
-from .loop import Loop, Stretch, inputs_missing, stretches
 from .noise import noises, refuse_steady
 from .numbers import counts, positive, real, shown, truth, whole
 from .optimizers import optimizer as chosen_optimizer
-from .order import Rows, shuffled
 from .progress import Progress
 from .schedule import schedule as chosen_schedule
+from .shuffle import Rows, shuffled
 from .source import Source
 from .step import prepared
+from .stopping import listening
+from .training_loop import Loop, Stretch, inputs_missing, stretches
 from .update import Update, shapes_of_state, update
 
 Array = NDArray[Any]

@@ -15,8 +15,8 @@ from .initial import drawn, flattened, index_sizes, is_word, own_array
 from .noise import noises, refuse_steady
 from .numbers import counts, positive, shown, whole
 from .optimizers import optimizer as chosen_optimizer
-from .plain import plain
 from .update import Update, shapes_of_state, update
+from .without_header import plain
 
 Array = NDArray[Any]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..language import ir
 from ..rules.activity import check_of, integer_uses
 from ..rules.derivation import Adjoint, Derivation, Gradient, HessianVector, Tangent, Without
-from ..rules.names import next_suffix
+from ..rules.derived_names import next_suffix
 from ..rules.optional import without
 from ..run.arguments import bind, defaults
 from .validate import run_bound

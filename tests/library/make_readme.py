@@ -90,7 +90,7 @@ def readme() -> str:
 def with_callees(names: set[str]) -> set[str]:
     """The definitions, and all that they call."""
     from tensorswap.language import ir
-    from tensorswap.language.names import flat_items
+    from tensorswap.language.name_kinds import flat_items
 
     found, left = set(names), list(names)
     while left:

@@ -9,7 +9,7 @@ PASSES = "tests/test_passes.py::"
 
 FAULTS = (
     Fault(
-        "a shared product drops the sum", "dropped factor", "plan/products.py",
+        "a shared product drops the sum", "dropped factor", "plan/contraction_order.py",
         '            first = ir.Statement(step.held, "+=", step.final.product, final.guard)\n'
         "            last = replace(final, value=multiply(step.final.scale, step.held))\n",
         "            leaves, scale = self.leaves(final.value)\n"
@@ -19,7 +19,7 @@ FAULTS = (
         "Z lacked the sum of A*B: a fault that users met",
     ),
     Fault(
-        "a product of an updated tensor is shared", "value reused", "plan/products.py",
+        "a product of an updated tensor is shared", "value reused", "plan/contraction_order.py",
         "return value, tuple((name, self.written[name]) for name in tensors)", "return value, ()",
         (EDGES + "test_what_an_update_changes_is_computed_again[a product]",),
         "the same factors at another moment are another product",
@@ -31,19 +31,19 @@ FAULTS = (
         "two indices that meet in the first statement do not meet in the second",
     ),
     Fault(
-        "the guard of a scatter is sifted out", "missing guard", "plan/sift.py",
+        "the guard of a scatter is sifted out", "missing guard", "plan/gathered_rows.py",
         "return replace(moved, guard=conjunction([moved.guard, local.guard]))", "return moved",
         (PASSES + "test_a_gathered_element_of_each_row[guarded]",),
         "labels that a guard leaves out would count",
     ),
     Fault(
-        "a recurrence keeps a slice too few", "off by one", "plan/fold.py",
+        "a recurrence keeps a slice too few", "off by one", "plan/rolling_buffers.py",
         "slices = last - first + 1", "slices = max(last - first, 1)",
         (EDGES + "test_programs_at_their_edges[two steps back beside the new one]",),
         "a step reads what it has just written over",
     ),
     Fault(
-        "what is read before it is made keeps one slice", "skipped check", "plan/fold.py",
+        "what is read before it is made keeps one slice", "skipped check", "plan/rolling_buffers.py",
         "if slices == 1 and not _made_before_read(work, inside, writers[0]):", "if False:",
         (EDGES + "test_programs_at_their_edges[read before its statement]",),
         "the slice still holds the last step",
@@ -55,7 +55,7 @@ FAULTS = (
         "the last window would read beyond the copy",
     ),
     Fault(
-        "a lifted sum forgets what its guard asks", "missing guard", "plan/lift.py",
+        "a lifted sum forgets what its guard asks", "missing guard", "plan/invariant_sums.py",
         " | (ir.index_names(statement.guard) if statement.guard else frozenset())", "",
         (EDGES + "test_programs_at_their_edges[a lifted sum under a guard of its target]",),
         "a guard too depends on indices",
@@ -68,25 +68,25 @@ FAULTS = (
         "a copy is made because the original will change",
     ),
     Fault(
-        "an update writes zeros where its guard fails", "missing guard", "plan/choose.py",
+        "an update writes zeros where its guard fails", "missing guard", "plan/guards_to_selects.py",
         "fresh = statement.target.tensor not in work.loops.updated", "fresh = True",
         (PASSES + "test_an_update_keeps_what_its_guard_leaves_out[W[i] = 2 * W[i] if W[i] > 0]",),
         "what was there before stays there",
     ),
     Fault(
-        "two indices get one name", "swapped index", "plan/names.py",
+        "two indices get one name", "swapped index", "plan/index_names.py",
         "or index in found or name in found.values():", "or index in found:",
         (PASSES + "test_programs_after_each_pass[named crosswise]",),
         "a product becomes a diagonal",
     ),
     Fault(
-        "a function of an updated tensor is held", "value reused", "plan/common.py",
+        "a function of an updated tensor is held", "value reused", "plan/shared_values.py",
         "mine[node] = (node, tuple((name, written[name]) for name in tensors))", "mine[node] = (node, ())",
         (EDGES + "test_what_an_update_changes_is_computed_again[a function]",),
         "the same call at another moment is another value",
     ),
     Fault(
-        "inside reaches one too far", "off by one", "plan/inside.py",
+        "inside reaches one too far", "off by one", "plan/compare_inside.py",
         "subtract(Number(extent - 1), known)", "subtract(Number(extent), known)",
         ("tests/test_compiled.py::test_fixed_programs_and_their_adjoints[conv1d_strided_dilated_padded]",),
         "a kernel would read one element beyond the array",
@@ -110,7 +110,7 @@ FAULTS = (
         "rows for columns",
     ),
     Fault(
-        "a guarded statement is taken to write all", "missing guard", "plan/first.py",
+        "a guarded statement is taken to write all", "missing guard", "plan/first_writes.py",
         "if statement.guard is not None or None in names or len(set(names)) < len(names):",
         "if None in names or len(set(names)) < len(names):",
         (EDGES + "test_programs_at_their_edges[elements that a guard leaves out]",),

@@ -140,13 +140,13 @@ FAULTS = (
         "a name that is captured sums over what it should not",
     ),
     Fault(
-        "steps of a block down are taken for steps up", "wrong rule", "rules/order.py",
+        "steps of a block down are taken for steps up", "wrong rule", "rules/complete_reads.py",
         "latest = -low if block.down else high", "latest = high",
         (EDGES + "test_a_block_down_reads_what_stands_behind",),
         "what is complete when it is read depends on the direction",
     ),
     Fault(
-        "targets that touch are taken for apart", "off by one", "rules/once.py",
+        "targets that touch are taken for apart", "off by one", "rules/written_once.py",
         "if isinstance(gap, Number) and gap.value > 0:", "if isinstance(gap, Number) and gap.value >= 0:",
         (EDGES + "test_targets_that_share_one_element_are_not_apart",),
         "two statements that write one element must not run as if they did not",

@@ -93,13 +93,13 @@ FAULTS = (
         "examples would be seen twice",
     ),
     Fault(
-        "the last batch of an epoch is left out", "off by one", "training/loop.py",
+        "the last batch of an epoch is left out", "off by one", "training/training_loop.py",
         "if whole < len(rows):", "if whole == 0:",
         (TRAINING + "test_fit_makes_the_steps_that_step_makes[float64-adam]",),
         "examples that do not fill a batch would never be learned from",
     ),
     Fault(
-        "every epoch has the order of the first", "stale key", "training/order.py",
+        "every epoch has the order of the first", "stale key", "training/shuffle.py",
         "SeedSequence([seed & (2**64 - 1), epoch])", "SeedSequence([seed & (2**64 - 1)])",
         (TRAINING + "test_every_position_is_met_once",),
         "a permutation for each epoch",

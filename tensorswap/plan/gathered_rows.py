@@ -1,4 +1,4 @@
-"""Sift: values written or read at one gathered place of each row, without the rest of the row.
+"""Gathered rows: values written or read at one gathered place of each row, without the rest of the row.
 
 A scatter writes one element of each row, and a sum over the rows meets zeros elsewhere. So its readers look at that
 element alone:
@@ -23,7 +23,7 @@ from .work import Work, product_of
 FEWER = 4  # elements of a row for each one that is read
 
 
-def sift(work: Work) -> None:
+def read_gathered_only(work: Work) -> None:
     """Among statements outside blocks."""
     if any(isinstance(item, ir.Block) for item in work.loops.body):
         return

@@ -1,4 +1,4 @@
-"""Lift: a sum that does not depend on one of its target's indices is added up once, not for each value of that index.
+"""Invariant sums: a sum that does not depend on one of its target's indices is added up once, not for each value of it.
 
 Y[n,k] += S[k,d]   ->   sum[k] += S[k,d];  Y[n,k] += sum[k]
 """

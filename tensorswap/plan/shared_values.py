@@ -1,4 +1,4 @@
-"""Common values: a function value that several statements need is computed once and held, and `gelu` is taken apart so
+"""Shared values: a function value that several statements need is computed once and held, and `gelu` is taken apart so
 that its erf can be shared with its derivative."""
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from ..language.build import conjuncts, opposite, subtract
 from ..language.interval import interval
 from ..language.ir import Number
 from ..language.sizes import SizeRules, infer
-from .order import complete_when_read
+from .complete_reads import complete_when_read
 
 
 def shown_by_text(loops: ir.Loops) -> bool:

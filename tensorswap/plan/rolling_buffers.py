@@ -1,4 +1,4 @@
-"""Folding: a recurrence that looks back only a few steps keeps only as many.
+"""Rolling buffers: a recurrence that looks back only a few steps keeps only as many.
 
 U[0,i] = u[i]
 for t:
@@ -29,7 +29,7 @@ class _Fold:
     slices: int
 
 
-def fold(work: Work) -> None:
+def roll_buffers(work: Work) -> None:
     """Folds tensors that nobody but the program itself reads."""
     while (found := _next(work)) is not None:
         _apply(work, found)

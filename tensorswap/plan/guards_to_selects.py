@@ -1,4 +1,5 @@
-"""Choose: a guard that looks at data -> a value chosen by it, so that the loop runs in vectors and writes everything.
+"""Guards to selects: a guard that looks at data -> a value chosen by it, so that the loop runs in vectors and writes
+all.
 
 D[i] += G[i] if X[i] > 0   ->   D[i] += (G[i] if X[i] > 0 else 0)
 """
@@ -14,7 +15,7 @@ from ..language.build import conjunction, conjuncts
 from .work import Work
 
 
-def choose(work: Work) -> None:
+def guards_to_selects(work: Work) -> None:
     """Where every point may evaluate the value: it is in bounds everywhere, guard or not."""
     writers = Counter(s.target.tensor for s in work.loops.statements)
 

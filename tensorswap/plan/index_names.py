@@ -1,4 +1,4 @@
-"""Names: statements that run over the same axis of a tensor call its index alike, so that they can share a nest.
+"""Index names: statements that run over the same axis of a tensor call its index alike, so that they can share a nest.
 
 M[b] += X[b,k];  Y[n,d] = X[n,d] - M[n]   ->   M[b] += X[b,k];  Y[b,k] = X[b,k] - M[b]
 """

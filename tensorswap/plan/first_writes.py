@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ..language import ir
 from ..language.sizes import Sizes
-from ..rules.order import complete_when_read
+from ..rules.complete_reads import complete_when_read
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from ..language import ir
 from ..language.ir import Expr
 from ..rules.activity import check_of, check_wrt, names_of
 from ..rules.adjoint import derive
-from ..rules.names import next_suffix
+from ..rules.derived_names import next_suffix
 from ..rules.shapes import Shapes
 from ..rules.tangent import tangent
 from .linear import Linear

@@ -24,7 +24,7 @@ from ..run.chunk import Chunk
 from ..run.execute import Executable
 from ..run.safe import needs_interpreter, ranges_of
 from .data import Data, picker
-from .order import Rows
+from .shuffle import Rows
 from .update import Update
 
 Array = NDArray[Any]
