@@ -15,8 +15,8 @@ from .tiling import Tiling
 
 
 class ContractionWriter:
-    """Writes one contraction. `ahead` takes what comes before the strips of each level of the nest, `packing` what comes
-    before the kernel."""
+    """Writes one contraction. `ahead` takes what comes before the strips of each level of the nest, `packing` what
+    comes before the kernel."""
 
     def __init__(
         self, found: Contraction, statement: ir.Statement, scope: Scope, store: bool, number: int,

@@ -159,7 +159,8 @@ class Executable:
         spans: dict[Any, tuple[int, int]] = {}
         sizes: dict[Any, int] = {}
         buffers: list[Buffer] = []
-        inputs, outputs = set(self.loops.inputs), set(self.loops.outputs)
+        given: set[Any] = {*self.loops.inputs, *self.loops.outputs, *self.winners}
+        given |= {CopiesOf(name) for kernel in self.kernels for name in kernel.nest.private}
         for position, kernel in enumerate(self.kernels):
             parts = self.parts(kernel)
             buffers.append(Buffer(("scratch", position), self.scratch(kernel)[1] * parts, position, position))
@@ -170,11 +171,10 @@ class Executable:
                     buffers.append(
                         Buffer((CopiesOf(name), position), size, position, position + len(kernel.nest.private))
                     )
-                elif word.role in (Role.TENSOR, Role.OWN) and not isinstance(name, BestOf | CopiesOf):
-                    if name not in inputs and name not in outputs:
-                        first = 0 if name in self.filled else spans.get(name, (position, 0))[0]
-                        spans[name] = (first, position)
-                        sizes[name] = kernel.bytes_of(name)
+                elif word.role in (Role.TENSOR, Role.OWN) and name not in given:
+                    first = 0 if name in self.filled else spans.get(name, (position, 0))[0]
+                    spans[name] = (first, position)
+                    sizes[name] = kernel.bytes_of(name)
         buffers += [Buffer(name, sizes[name], first, last) for name, (first, last) in spans.items()]
         return buffers
 

@@ -19,8 +19,8 @@ BYTE, WORD = llvm.IntType(8).as_pointer(), llvm.IntType(64)
 
 
 def launch(builder: Any, args: Sequence[Any]) -> None:
-    """Writes launch(kernel, parts, context, threads): runs kernel(start, size, step, context) over all parts, on several
-    threads if there are."""
+    """Writes launch(kernel, parts, context, threads): runs kernel(start, size, step, context) over all parts, on
+    several threads if there are."""
     kernel, count, data, threads = args
     start, size, step = (cgutils.alloca_once(builder, t) for t in (BYTE, WORD, WORD))
     builder.store(builder.inttoptr(WORD(0), BYTE), start)  # advanced by `step` bytes an element: the first index

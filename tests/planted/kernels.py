@@ -41,7 +41,7 @@ FAULTS = (
     ),
     Fault(
         "the last of equal candidates wins", "wrong rule", "lower/winner.py",
-        'return ">" if statement.operator == "argmax=" else "<"', 'return ">=" if statement.operator == "argmax=" else "<"',
+        'return ">" if statement.operator == "argmax="', 'return ">=" if statement.operator == "argmax="',
         (EDGES + "test_programs_at_their_edges[ties]",),
         "ties are rare in random numbers, and common in images",
     ),
@@ -53,7 +53,7 @@ FAULTS = (
     ),
     Fault(
         "the rest of a jammed sum starts one late", "off by one", "lower/plain.py",
-        "scope.counted(self.layout.index(summed), split, high)", "scope.counted(self.layout.index(summed), split + 1, high)",
+        "self.layout.index(summed), split, high)", "self.layout.index(summed), split + 1, high)",
         (PASSES + "test_programs_after_each_pass[jammed]",),
         "sizes that are multiples of eight hide it",
     ),
