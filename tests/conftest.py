@@ -9,16 +9,32 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tensorswap.kernel.ir import Kernel
+from tensorswap.kernel.verify import verify
 from tensorswap.program import Program
 
 os.environ.setdefault("TENSORSWAP_CACHE", str(Path(tempfile.gettempdir()) / f"tensorswap-tests-{os.getuid()}"))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell: what tests start must hear it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def every_kernel_is_verified() -> Iterator[None]:
+    from tensorswap.run import compile as compiler
+
+    def verified(kernel: Kernel) -> compiler.Compiled:
+        verify(kernel)
+        return compiled(kernel)
+
+    compiled, compiler.compiled = compiler.compiled, verified
+    yield
+    compiler.compiled = compiled
 
 
 @pytest.fixture(autouse=True)

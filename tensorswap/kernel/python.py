@@ -20,7 +20,7 @@ FUNCTIONS = {
     "fabs": "abs", "abs": "abs", "sqrt": "math.sqrt", "floor": "np.floor", "ceil": "np.ceil", "round": "np.rint",
     "rint": "np.rint", "maximum": "np.maximum", "minimum": "np.minimum", "fma": "fma", "tan": "math.tan",
     "asin": "np.arcsin", "acos": "np.arccos", "atan": "math.atan", "sinh": "math.sinh", "cosh": "math.cosh",
-    "atan2": "math.atan2", "hypot": "math.hypot", "pow": "np.power", "fmod": "math.fmod",
+    "atan2": "math.atan2", "hypot": "math.hypot", "pow": "np.power", "fmod": "np.fmod",
 }  # fmt: skip
 SIGNS = {"and": "and", "or": "or", "both": "&", "either": "|"}
 

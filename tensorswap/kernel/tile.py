@@ -2,8 +2,8 @@
 
 Three forms. *Outer*: vectors along a contiguous index of the result; each step multiplies one vector of b with one
 number of a for every row. *Lane*: the same, with the rows of a side by side: where a vector register multiplies by one
-of its lanes, they are loaded as vectors too. *Dot*: vectors along a contiguous index that is summed over; each pair of a
-row of a and a column of b has a vector of partial sums, added up at the end. Strides that are constants stay so.
+of its lanes, they are loaded as vectors too. *Dot*: vectors along a contiguous index that is summed over; each pair of
+a row of a and a column of b has a vector of partial sums, added up at the end. Strides that are constants stay so.
 """
 
 from __future__ import annotations

@@ -53,9 +53,10 @@ class _Host:
         made = self.made
         yield "def run(arrays):"
         for position, (name, dtype) in enumerate(made.inputs):
-            kind = python.NUMPY[type_in_memory(dtype)]
+            array = f"np.ascontiguousarray(arrays[{position}], {python.NUMPY[type_of(dtype)]}).reshape(-1)"
+            view = ".view(np.uint8)" if dtype.kind == "b" else ""
             copy = ".copy()" if name in made.loops.updated else ""
-            yield f"    {self.name(name)} = np.ascontiguousarray(arrays[{position}]).reshape(-1).view({kind}){copy}"
+            yield f"    {self.name(name)} = {array}{view}{copy}"
         for tensor, array in self.arrays().items():
             yield f"    {self.name(tensor)} = {array}"
         for number, kernel in enumerate(made.kernels):
