@@ -47,7 +47,7 @@ def test_there_are_sixty_of_many_kinds() -> None:
     assert len(PLANTED) == len(FAULTS) >= 60
     assert len({fault.kind for fault in FAULTS}) >= 8
     folders = {fault.file.partition("/")[0] for fault in FAULTS}
-    assert folders >= {"rules", "plan", "emit", "language", "interpret", "run", "trust", "training", "eager"}
+    assert folders >= {"rules", "plan", "kernel", "lower", "language", "interpret", "run", "trust", "training", "eager"}
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -76,19 +76,19 @@ def _body(body: ir.Body, number: int) -> Iterator[str]:
 def _statement(node: ir.Statement, number: int) -> Iterator[str]:
     match node:
         case ir.Set(variable=variable, value=value):
-            yield f"{variable.name} = {value_text(value)}"
+            yield f"{variable.name} = {text_of(value)}"
         case ir.Store(memory=memory, offset=offset, value=value):
-            yield f"{memory.name}[{bare(offset)}] = {value_text(value)}"
+            yield f"{memory.name}[{text_of(offset)}] = {text_of(value)}"
         case ir.For(variable=variable, first=first, past=past, step=step, body=body):
             bounds = [first, past] if isinstance(step, ir.Number) and step.value == 1 else [first, past, step]
             bounds = bounds[1:] if len(bounds) == 2 and ir.is_zero(first) else bounds
-            yield f"for {variable.name} in range({', '.join(bare(bound) for bound in bounds)}):"
+            yield f"for {variable.name} in range({', '.join(text_of(bound) for bound in bounds)}):"
             yield from _indented(_body(body, number), "    ")
         case ir.While(test=test, body=body):
-            yield f"while {bare(test)}:"
+            yield f"while {text_of(test)}:"
             yield from _indented(_body(body, number), "    ")
         case ir.If(test=test, then=then, otherwise=otherwise):
-            yield f"if {bare(test)}:"
+            yield f"if {text_of(test)}:"
             yield from _indented(_body(then, number), "    ")
             if otherwise:
                 yield "else:"
@@ -96,13 +96,13 @@ def _statement(node: ir.Statement, number: int) -> Iterator[str]:
         case ir.Skip():
             yield "continue"
         case ir.Choose(memory=memory, test=test, yes=yes, no=no):
-            yield f"{memory.name} = {yes.name} if {value_text(test)} else {no.name}"
+            yield f"{memory.name} = {yes.name} if {text_of(test)} else {no.name}"
         case ir.Step():
             yield _call(node, number)
         case ir.TileCall(tile=tile, a=a, b=b, y=y, loops=loops, scale=scale, add=add):
-            panels = [part for p in (a, b, y) for part in (p.memory.name, *map(bare, (p.at, p.row, p.column)))]
-            numbers = [bare(part) for loop in loops for part in loop]
-            yield f"{tile.name}({', '.join([*panels, *numbers, bare(scale), bare(add)])})"
+            panels = [part for p in (a, b, y) for part in (p.memory.name, *map(text_of, (p.at, p.row, p.column)))]
+            numbers = [text_of(part) for loop in loops for part in loop]
+            yield f"{tile.name}({', '.join([*panels, *numbers, text_of(scale), text_of(add)])})"
         case _:
             raise AssertionError(f"Python has no {type(node).__name__}")
 
@@ -110,69 +110,90 @@ def _statement(node: ir.Statement, number: int) -> Iterator[str]:
 # -- values
 
 
-def bare(value: ir.Value) -> str:
-    """The text of a value where nothing stands beside it."""
-    text = value_text(value)
-    return text[1:-1] if isinstance(value, ir.Operation | ir.Choice) and text.startswith("(") else text
+# How tightly each operator binds its operands.
+LEVELS = {
+    "or": 1, "and": 2, "not": 3, "<": 4, "<=": 4, ">": 4, ">=": 4, "==": 4, "!=": 4, "either": 5, "|": 5, "^": 6,
+    "both": 7, "&": 7, "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "//": 10, "%": 10, "neg": 11,
+}  # fmt: skip
+CHOICE, COMPARISON, ATOM = 0, 4, 12
 
 
-def value_text(node: ir.Value, known: dict[int, str] | None = None) -> str:
+def text_of(value: ir.Value, known: dict[int, str] | None = None) -> str:
     """`known` has names for values that were computed before."""
-    if known and id(node) in known:
-        return known[id(node)]
+    return _Text(known or {}).of(value)[0]
 
-    def text(value: ir.Value) -> str:
-        return value_text(value, known)
 
-    match node:
-        case ir.Number(value=value, type=kind):
-            return _number(value, kind)
-        case ir.Variable(name=name):
-            return name
-        case ir.Load(memory=memory, offset=offset):
-            return f"{memory.name}[{bare(offset) if known is None else text(offset)}]"
-        case ir.Operation(operator=operator, operands=operands):
-            return _operation(node, operator, [text(v) for v in operands])
-        case ir.Choice(test=test, yes=yes, no=no, lazy=lazy):
-            if lazy:
-                return f"({text(yes)} if {text(test)} else {text(no)})"
-            return f"select({', '.join(text(part) for part in (test, yes, no))})"
-        case ir.Cast(value=value, type=kind):
-            return f"({text(value)} != 0)" if kind == ir.TRUTH else f"{NUMPY[kind]}({text(value)})"
-        case ir.Bits(value=value, type=kind):
-            return f"{NUMPY[value.type]}({text(value)}).view({NUMPY[kind]})"
-        case ir.Entry(table=table, index=index):
-            return f"{table.name}[{text(index)}]"
-        case ir.Call(function=name, arguments=arguments, type=kind):
-            found = made(name, arguments[0].type)
-            called = FUNCTIONS[name] if found is None else found.name
-            result = f"{called}({', '.join(text(a) for a in arguments)})"
-            return f"np.float32({result})" if kind == ir.F4 and found is None else result
-    raise AssertionError(f"Python has no {type(node).__name__}")
+class _Text:
+    """The text of values, and how tightly the outermost operator binds."""
+
+    def __init__(self, known: dict[int, str]) -> None:
+        self.known = known
+
+    def of(self, node: ir.Value) -> tuple[str, int]:
+        if id(node) in self.known:
+            return self.known[id(node)], ATOM
+        match node:
+            case ir.Number(value=value, type=kind):
+                text = _number(value, kind)
+                return text, LEVELS["neg"] if text.startswith("-") else ATOM
+            case ir.Variable(name=name):
+                return name, ATOM
+            case ir.Load(memory=memory, offset=offset):
+                return f"{memory.name}[{self.alone(offset)}]", ATOM
+            case ir.Operation():
+                return self.operation(node)
+            case ir.Choice(test=test, yes=yes, no=no, lazy=True):
+                return f"{self.within(yes, 1)} if {self.within(test, 1)} else {self.within(no, 1)}", CHOICE
+            case ir.Choice(test=test, yes=yes, no=no):
+                return self.call("select", test, yes, no), ATOM
+            case ir.Cast(value=value, type=kind):
+                if kind == ir.TRUTH:
+                    return f"{self.within(value, COMPARISON + 1)} != 0", COMPARISON
+                return self.call(NUMPY[kind], value), ATOM
+            case ir.Bits(value=value, type=kind):
+                return f"{self.call(NUMPY[value.type], value)}.view({NUMPY[kind]})", ATOM
+            case ir.Entry(table=table, index=index):
+                return f"{table.name}[{self.alone(index)}]", ATOM
+            case ir.Call(function=name, arguments=arguments, type=kind):
+                found = made(name, arguments[0].type)
+                text = self.call(FUNCTIONS[name] if found is None else found.name, *arguments)
+                return f"np.float32({text})" if kind == ir.F4 and found is None else text, ATOM
+        raise AssertionError(f"Python has no {type(node).__name__}")
+
+    def alone(self, node: ir.Value) -> str:
+        return self.of(node)[0]
+
+    def within(self, node: ir.Value, level: int) -> str:
+        """The text where an operator of some level stands beside it."""
+        text, own = self.of(node)
+        return text if own >= level else f"({text})"
+
+    def call(self, function: str, *arguments: ir.Value) -> str:
+        return f"{function}({', '.join(self.alone(a) for a in arguments)})"
+
+    def operation(self, node: ir.Operation) -> tuple[str, int]:
+        operator, operands, level = node.operator, node.operands, LEVELS.get(node.operator, ATOM)
+        if operator in ("min", "max"):
+            text = self.call(operator, *operands)
+        elif operator in ("//", "%") and node.type.real:
+            text, level = self.call(f"{'quotient' if operator == '//' else 'remainder'}_{node.type}", *operands), ATOM
+        elif operator in ("neg", "not"):
+            text = f"{'-' if operator == 'neg' else 'not '}{self.within(operands[0], level)}"
+        else:  # no two comparisons stand side by side: Python would take them for a chain
+            left, right = self.within(operands[0], level + (level == COMPARISON)), self.within(operands[1], level + 1)
+            text = f"{left} {SIGNS.get(operator, operator)} {right}"
+        if node.type.whole and node.type.size < 8:  # Numba computes with at least 64 bits
+            return f"{NUMPY[node.type]}({text})", ATOM
+        return text, level
 
 
 def _number(value: float, kind: ir.Type) -> str:
     if kind == ir.TRUTH:
         return str(bool(value))
-    plain = f"np.{value}" if isinstance(value, float) and not math.isfinite(value) else repr(value)
-    plain = plain.replace("np.-inf", "-np.inf")
-    return plain if kind in (ir.WORD, ir.F8) else f"{NUMPY[kind]}({plain})"
-
-
-def _operation(node: ir.Operation, operator: str, texts: list[str]) -> str:
-    match operator:
-        case "neg":
-            result = f"(-{texts[0]})"
-        case "not":
-            result = f"(not {texts[0]})"
-        case "min" | "max":
-            result = f"{operator}({', '.join(texts)})"
-        case "//" | "%" if node.type.real:
-            result = f"{'quotient' if operator == '//' else 'remainder'}_{node.type}({', '.join(texts)})"
-        case _:
-            result = f"({texts[0]} {SIGNS.get(operator, operator)} {texts[1]})"
-    # Numba computes with at least 64 bits
-    return f"{NUMPY[node.type]}({result})" if node.type.whole and node.type.size < 8 else result
+    text = repr(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        text = "np.nan" if value != value else "-np.inf" if value < 0 else "np.inf"
+    return text if kind in (ir.WORD, ir.F8) else f"{NUMPY[kind]}({text})"
 
 
 # -- functions that kernels call
@@ -219,9 +240,9 @@ def function(made: Made) -> str:
     known: dict[int, str] = {}
     for node in _shared(made.value):
         name = f"t{len(known)}"
-        lines.append(f"    {name} = {value_text(node, known)}")
+        lines.append(f"    {name} = {text_of(node, known)}")
         known[id(node)] = name
-    return "\n".join([*lines, f"    return {value_text(made.value, known)}"]) + "\n"
+    return "\n".join([*lines, f"    return {text_of(made.value, known)}"]) + "\n"
 
 
 def _shared(value: ir.Value) -> list[ir.Value]:

@@ -93,8 +93,11 @@ class Expressions:
                 constant += int(form.constant.value) * stride
             else:
                 others.append(self.integer(form.constant) * stride)
-        parts = [variable * factor for variable, factor in terms.items() if factor]
-        return kernel.total([*parts, *others, word(constant)])
+        above = [variable * factor for variable, factor in terms.items() if factor > 0]
+        result = kernel.total([*above, *others, word(constant)])
+        for variable, factor in terms.items():
+            result = result - variable * -factor if factor < 0 else result
+        return result
 
     def element(self, access: ir.Access) -> Load:
         """What lies in memory at an access."""

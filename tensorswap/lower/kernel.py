@@ -53,7 +53,7 @@ class Lowered:
     nest: Nest
     scratch: dict[Tensor, int]  # bytes of each tensor and panel that a part has to itself
     layout: Layout
-    moved: int = 0  # elements, of a kernel that does nothing but move them for another one
+    moved: int | None = None  # elements, of a kernel that does nothing but move them for another one
 
     def bytes_of(self, tensor: Tensor) -> int:
         return self.layout.elements(tensor) * self.layout.stored(tensor).itemsize
@@ -250,9 +250,10 @@ class KernelWriter:
     # -- one statement
 
     def statement(self, statement: Planned) -> None:
+        comment = self.renamed(statement)
         with self.scope.collected() as body:
             self.statement_body(statement)
-        self.scope.add(self.outlined(self.renamed(statement), body))
+        self.scope.add(self.outlined(comment, body))
 
     def outlined(self, comment: str, body: list[Statement]) -> Step:
         """A function of its own: compilers take longer for one long function than for many."""

@@ -122,7 +122,7 @@ class Executable:
     def parts(self, kernel: Lowered) -> int:
         """How many threads run a kernel."""
         nest = kernel.nest
-        if kernel.moved:
+        if kernel.moved is not None:
             return self.threads if kernel.moved >= PARALLEL else 1  # about a nanosecond each
         if nest.index is None or self.sizes.index[nest.index] < 2:
             return 1

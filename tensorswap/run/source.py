@@ -57,8 +57,8 @@ class _Host:
             view = ".view(np.uint8)" if dtype.kind == "b" else ""
             copy = ".copy()" if name in made.loops.updated else ""
             yield f"    {self.name(name)} = {array}{view}{copy}"
-        for tensor, array in self.arrays().items():
-            yield f"    {self.name(tensor)} = {array}"
+        for tensor, memory in self.arrays().items():
+            yield f"    {self.name(tensor)} = {memory}"
         for number, kernel in enumerate(made.kernels):
             if number not in made.producer or made.copies(number):
                 arguments = [str(made.parts(kernel)), *(self.argument(number, word) for word in kernel.kernel.words)]
