@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: test train lint test-long soak bench oracles opinfo clean planted
+.PHONY: test train lint test-long soak bench oracles opinfo clean planted coverage
 
 test: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -31,6 +31,11 @@ soak: $(VENV)/.ready
 # Plants more than sixty faults, one after the other, in copies of the package, and counts which the tests find: all of them.
 planted: $(VENV)/.ready
 	$(BIN)/python -m tests.planted
+
+# Which lines and branches of the package the tests run: about twice as long as the tests.
+coverage: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet pytest-cov
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=term-missing:skip-covered
 
 # All workloads against numpy, JAX and PyTorch, about half an hour; PyTorch and JAX are installed for it.
 bench: $(VENV)/.bench

@@ -287,7 +287,8 @@ class Program:
         return self._for_call(arguments)._caller.plan(arguments)
 
     def source(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> str:
-        """The generated Numba source of a call with these arrays (or shapes)."""
+        """The kernels of a call with these arrays (or shapes) as a Python file that needs numpy and Numba alone. Its
+        `run` takes a list of the inputs, and gives a list of the outputs."""
         arguments = _shapes_as_arrays(merged(mapping, arrays))
         return self._for_call(arguments)._caller.source(arguments)
 

@@ -27,6 +27,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = (
     ROOT / "README.md", DOCS / "language.md", DOCS / "training.md", DOCS / "patterns.md", DOCS / "seeds.md",
+    DOCS / "house.md",
 )  # fmt: skip
 LANGUAGE = PAGES[1].read_text(encoding="utf-8")
 
