@@ -24,7 +24,7 @@ program = ts.program("Y[i,j] += A[i,k] * B[k,j]\\nZ[i] max= tanh(Y[i,j])")
 A, B = np.arange(12.0).reshape(3, 4), np.ones((4, 9))
 found, wanted = program(A=A / 20, B=B / 9), program.run_reference(A=A / 20, B=B / 9)
 assert np.allclose(found, wanted), (found, wanted)
-made = [c.compiled(k.source).fresh for p in program._caller.prepared.values() for k in p.executable.kernels]
+made = [c.compiled(k.kernel).fresh for p in program._caller.prepared.values() for k in p.executable.kernels]
 print("fresh" if any(made) else "kept")
 """
 
@@ -40,7 +40,7 @@ program = ts.program(text)
 arrays = {"X": np.linspace(0.1, 0.9, 9), "Z": np.linspace(0.3, 1.9, 9)}
 found, wanted = program(arrays), program.run_reference(arrays)
 assert all(np.allclose(found[name], wanted[name], rtol=1e-12) for name in wanted)
-made = [c.compiled(k.source).fresh for p in program._caller.prepared.values() for k in p.executable.kernels]
+made = [c.compiled(k.kernel).fresh for p in program._caller.prepared.values() for k in p.executable.kernels]
 print("fresh" if any(made) else "kept")
 """
 
@@ -200,7 +200,7 @@ def test_what_kernels_call_is_part_of_their_key(tmp_path: Path, monkeypatch: pyt
     """A kernel of another source, or one that a changed helper would make otherwise, is another kernel."""
     assert cache.key("one source") != cache.key("another")
     package = Path(cache.__file__).parent.parent
-    for part in ("emit", "run"):
+    for part in ("kernel", "run"):
         shutil.copytree(package / part, tmp_path / part)
     monkeypatch.setattr(cache, "__file__", str(tmp_path / "run" / "cache.py"))
     found = [cache.stamp.__wrapped__()]

@@ -77,9 +77,9 @@ def test_first_calls_at_the_same_time_compile_once(monkeypatch: pytest.MonkeyPat
     made: list[str] = []
 
     class Counted(compile.Compiled):
-        def __init__(self, source: str) -> None:
+        def __init__(self, source: str, function: Any) -> None:
             made.append(source)
-            super().__init__(source)
+            super().__init__(source, function)
 
     monkeypatch.setattr(compile, "Compiled", Counted)
     program = ts.program("H[i] += tanh(A[i,k]) * 0.8125\nY[i] = exp(H[i]) + 0.4375\nreturn Y")

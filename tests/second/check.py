@@ -183,5 +183,5 @@ def _against_jax(
         if not np.isfinite(right[name]).all():
             tally["JAX: not finite in a branch not taken"] += 1
             continue
-        same("JAX", f"{name}.grad", backward[f"{name}.grad"], right[name], 0.0, 1e-7)
+        same("JAX", f"{name}.grad", backward[f"{name}.grad"], right[name], 1e-6, 1e-7)  # terms may cancel to nothing
     tally["JAX"] += 1
