@@ -15,6 +15,7 @@ from .debug import switches
 from .errors import ArgumentError, ProgramError
 from .explain import explain
 from .export import export
+from .export.c_file import c_file
 from .interpret import reference, watch
 from .language import ir, render
 from .language.check import check
@@ -31,6 +32,7 @@ from .rules.optional import optional_tensors, without
 from .rules.written_once import shown_by_text
 from .run.arguments import Bound, bind, defaults
 from .run.call import Caller
+from .run.execute import Executable
 from .run.steps import derived_in_steps
 from .trust.certify import certify_derivative, certify_plan
 from .trust.validate import validate
@@ -292,10 +294,37 @@ class Program:
         arguments = _shapes_as_arrays(merged(mapping, arrays))
         return self._for_call(arguments)._caller.source(arguments)
 
-    def export(self, path: str | Path, wrt: Sequence[str] | None = None) -> None:
-        """Writes one importable file with `forward` and `adjoint` (by all inputs that have one if `wrt` is None) that
-        needs numpy and numba, not tensorswap."""
-        export(self._loops, path, wrt)
+    def export(self, path: str | Path, wrt: Sequence[str] | None = None, like: Mapping[str, Any] | None = None) -> None:
+        """Writes one file with `forward` and `adjoint` (by all inputs that have one if `wrt` is None). `model.py` can
+        be imported and needs numpy and numba, not tensorswap. `model.c`, with `model.h` beside it, needs a C compiler;
+        it is for arrays of the types and shapes of those in `like`, which may be shapes alone."""
+        if str(path).endswith(".c"):
+            c_file(path, self._c_calls(wrt, like))
+        else:
+            export(self._loops, path, wrt)
+
+    def _c_calls(self, wrt: Sequence[str] | None, like: Mapping[str, Any] | None) -> dict[str, Executable]:
+        """Forward and adjoint for arrays like some."""
+        if like is None:
+            raise ArgumentError(
+                "a C file is for arrays of given types and shapes", hint='p.export("model.c", like={"X": (64, 32)})'
+            )
+        arguments = _shapes_as_arrays(like)
+        program = self._for_call(arguments)
+        calls = {"forward": program._caller.for_export(arguments)}
+        names = default_wrt(self._loops) if wrt is None else check_wrt(self._loops, wrt)
+        names = tuple(name for name in names if name in program.inputs)
+        if names and not self._loops.updated:
+            made = calls["forward"]
+            seeds = {
+                f"{name}.grad": np.broadcast_to(np.ones((), made.stored(name)), made.sizes.shapes[name])
+                for name in program.outputs
+                if made.stored(name).kind == "f"
+            }
+            adjoint = program.adjoint(wrt=names)
+            given = {name: array for name, array in {**arguments, **seeds}.items() if name in adjoint._loops.names}
+            calls["adjoint"] = adjoint._caller.for_export(given)
+        return calls
 
     def flat(self, of: str | None = None, wrt: Sequence[str] | None = None) -> str:
         """A scalar program as straight-line Python, forward and then backward."""

@@ -238,14 +238,14 @@ def function(made: Made) -> str:
     lines = ["@exact", f"def {made.name}({', '.join(a.name for a in made.arguments)}):"]
     lines += _indented(_body(made.body, 0), "    ")
     known: dict[int, str] = {}
-    for node in _shared(made.value):
+    for node in shared_parts(made.value):
         name = f"t{len(known)}"
         lines.append(f"    {name} = {text_of(node, known)}")
         known[id(node)] = name
     return "\n".join([*lines, f"    return {text_of(made.value, known)}"]) + "\n"
 
 
-def _shared(value: ir.Value) -> list[ir.Value]:
+def shared_parts(value: ir.Value) -> list[ir.Value]:
     """The parts of a value that stand in it more than once, inner ones first."""
     uses: dict[int, int] = {}
     order: list[ir.Value] = []

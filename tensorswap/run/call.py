@@ -141,6 +141,14 @@ class Caller:
             return f"# interpreted: {known.reason}\n"
         return source(known.executable)
 
+    def for_export(self, arguments: Mapping[str, Any]) -> Executable:
+        """The kernels of a call with these arguments, for as many threads as there will be."""
+        bound = bind(self.loops, {**self.standing, **arguments})
+        reason = needs_interpreter(bound)
+        if reason:
+            raise ArgumentError(f"this program cannot be written as kernels: {reason}")
+        return Executable(self.in_steps(bound), 2)
+
     def prepare(self, bound: Bound) -> Prepared:
         reason = needs_interpreter(bound)
         return Prepared(None if reason else Executable(self.in_steps(bound), threads()), reason, {})

@@ -31,9 +31,7 @@ class Chunk:
     def __init__(self, parts: Sequence[Executable], advance: Mapping[Any, int]) -> None:
         contexts = [part.context for part in parts]
         self.names: list[Any] = []
-        self.own: dict[
-            Any, tuple[tuple[int, ...], np.dtype[Any]]
-        ] = {}  # tensors of which the caller knows nothing
+        self.own: dict[Any, tuple[tuple[int, ...], np.dtype[Any]]] = {}  # tensors of which the caller knows nothing
         check_room(needed for part in parts for needed in part.needed)
         self.memories = [np.empty(context.size + ALIGN, np.uint8) for context in contexts]
         for number, (part, context) in enumerate(zip(parts, contexts, strict=True)):

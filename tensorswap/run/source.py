@@ -19,16 +19,24 @@ def source(made: Executable) -> str:
     kernels = [kernel.kernel for kernel in made.kernels]
     parts = [python.HEAD, *python.definitions(kernels)]
     parts += [python.kernel(kernel, number) for number, kernel in enumerate(kernels)]
-    return "\n\n".join([*parts, "\n".join(_Host(made).lines()) + "\n"])
+    return "\n\n".join([*parts, "\n".join(PythonHost(made).lines()) + "\n"])
 
 
 @dataclass(frozen=True)
-class _Array:
+class Memory:
     """Memory that is no input: its shape and type, and the value that it starts from, if there is one."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     start: float | int | None = None
+
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        return self.elements * self.dtype.itemsize
 
     def __str__(self) -> str:
         kind = python.NUMPY[type_in_memory(self.dtype)]
@@ -38,8 +46,8 @@ class _Array:
         return f"np.full({self.shape}, {start}, {kind})"
 
 
-class _Host:
-    """The function that allocates memory and calls the kernels. Tensors go by number: no name of a user's stands in
+class Host:
+    """What the function around the kernels of a call needs to know. Tensors go by number: no name of a user's stands in
     generated source."""
 
     def __init__(self, made: Executable) -> None:
@@ -48,6 +56,28 @@ class _Host:
 
     def name(self, tensor: Any) -> str:
         return self.names.setdefault(tensor, f"t{len(self.names)}")
+
+    def arrays(self) -> dict[Any, Memory]:
+        """All memory that is no input, save what the parts of a kernel have to themselves."""
+        made = self.made
+        found: dict[Any, Memory] = {}
+        for number, kernel in enumerate(made.kernels):
+            for word in kernel.kernel.words:
+                item, layout = word.item, kernel.layout
+                if word.role is Role.COPY:
+                    copies = (max(made.parts(kernel) - 1, 1), layout.elements(item))
+                    found[CopiesOf(item), number] = Memory(copies, layout.stored(item))
+                elif word.role in (Role.TENSOR, Role.OWN) and not isinstance(item, CopiesOf):
+                    start = 0 if isinstance(item, BestOf) else made.filled.get(item)
+                    found.setdefault(item, Memory((layout.elements(item),), layout.stored(item), start))
+        for name in made.loops.outputs:
+            shape = (math.prod(made.sizes.shapes[name]),)
+            found.setdefault(name, Memory(shape, made.stored(name), made.filled.get(name, 0)))
+        return {tensor: memory for tensor, memory in found.items() if tensor not in made.loops.inputs}
+
+
+class PythonHost(Host):
+    """The function that allocates memory and calls the kernels, in Python."""
 
     def lines(self) -> Iterator[str]:
         made = self.made
@@ -65,24 +95,6 @@ class _Host:
                 yield f"    kernel{number}({', '.join(arguments)})"
         yield f"    return [{', '.join(self.result(name) for name in made.loops.outputs)}]"
 
-    def arrays(self) -> dict[Any, _Array]:
-        """All memory that is no input, save what the parts of a kernel have to themselves."""
-        made = self.made
-        found: dict[Any, _Array] = {}
-        for number, kernel in enumerate(made.kernels):
-            for word in kernel.kernel.words:
-                item, layout = word.item, kernel.layout
-                if word.role is Role.COPY:
-                    copies = (max(made.parts(kernel) - 1, 1), layout.elements(item))
-                    found[CopiesOf(item), number] = _Array(copies, layout.stored(item))
-                elif word.role in (Role.TENSOR, Role.OWN) and not isinstance(item, CopiesOf):
-                    start = 0 if isinstance(item, BestOf) else made.filled.get(item)
-                    found.setdefault(item, _Array((layout.elements(item),), layout.stored(item), start))
-        for name in made.loops.outputs:
-            shape = (math.prod(made.sizes.shapes[name]),)
-            found.setdefault(name, _Array(shape, made.stored(name), made.filled.get(name, 0)))
-        return {tensor: array for tensor, array in found.items() if tensor not in made.loops.inputs}
-
     def argument(self, number: int, word: Word) -> str:
         made, kernel = self.made, self.made.kernels[number]
         match word.role:
@@ -92,7 +104,7 @@ class _Host:
                 return str(made.copies(number))
             case Role.LOCAL:
                 shape = (made.parts(kernel), kernel.layout.elements(word.item))
-                return str(_Array(shape, kernel.layout.stored(word.item)))
+                return str(Memory(shape, kernel.layout.stored(word.item)))
             case Role.COPY:
                 return self.name((CopiesOf(word.item), number))
         if isinstance(word.item, CopiesOf):

@@ -1,0 +1,130 @@
+"""Exported C files: they compile without a warning, and give what the program and its adjoint give."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorswap as ts
+from tensorswap.errors import ArgumentError
+from tensorswap.program import Program
+from tensorswap.rules.activity import default_wrt
+from tensorswap.run.arguments import defaults
+from tests.library.rows import FAMILIES, rows_of
+from tests.library.table import options_of
+from tests.test_kernel_ir import LAYER, PROGRAMS, arrays_of
+from tests.test_library import ROWS, answers
+
+COMPILER = shutil.which("cc")
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+LONG = bool(os.environ.get("TENSORSWAP_LONG"))
+FLAGS = ["-O3", "-march=native", "-fopenmp", "-Wall", "-Werror", "-Wno-unknown-pragmas", "-Wno-unused-function"]
+QUICK = [flag if flag != "-O3" else "-O1" for flag in FLAGS]
+KINDS = {"float": np.float32, "double": np.float64, **{f"{k}{8 * n}_t": np.dtype(f"{k[0]}{n}")
+         for k in ("int", "uint") for n in (1, 2, 4, 8)}}  # fmt: skip
+
+
+class Library:
+    """A compiled file. Its functions are called as its header says."""
+
+    def __init__(self, folder: Path, flags: list[str]) -> None:
+        assert COMPILER is not None
+        command = [COMPILER, *flags, "-shared", "-fPIC", "-o", "model.so", "model.c", "-lm"]
+        made = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        assert made.returncode == 0, made.stderr[:2000]
+        self.header = (folder / "model.h").read_text()
+        self.code = ctypes.CDLL(str(folder / "model.so"))
+
+    def call(self, function: str, program: Program, arrays: dict[str, Any]) -> dict[str, np.ndarray]:
+        """Arrays in the order of inputs; results by the shapes that the header tells."""
+        (declared,) = re.findall(rf"int {function}\((.*)\);", self.header)
+        about = self.header[: self.header.index(f"int {function}(")].rpartition("/*")[2]
+        shapes = [eval(text) for text in re.findall(r"of shape (\(.*\))", about)]
+        kinds = [] if declared == "void" else [KINDS[p.replace("const ", "").split()[0]] for p in declared.split(",")]
+        inputs = [np.ascontiguousarray(arrays[name], kind) for name, kind in zip(program.inputs, kinds, strict=False)]
+        results = [np.full(s, 7, k) for s, k in zip(shapes[len(inputs) :], kinds[len(inputs) :], strict=True)]
+        addresses = [ctypes.c_void_p(array.ctypes.data) for array in (*inputs, *results)]
+        assert getattr(self.code, function)(*addresses) == 0
+        return dict(zip(program.outputs, results, strict=True))
+
+
+def check_exported(program: Program, arrays: dict[str, Any], folder: Path, flags: list[str] = QUICK) -> None:
+    program.export(folder / "model.c", like=arrays)
+    library = Library(folder, flags)
+    given = {**defaults(program.loops), **arrays}
+    program = program._for_call(arrays)
+    wanted = outputs(program, program.run_reference(arrays))
+    check_close(library.call("forward", program, given), wanted)
+    if "int adjoint(" in library.header:
+        seeds = {f"{n}.grad": np.full(a.shape, 0.5, a.dtype) for n, a in wanted.items() if a.dtype.kind == "f"}
+        adjoint = program.adjoint(wrt=default_wrt(program.loops))
+        own = {k: v for k, v in {**arrays, **seeds}.items() if k in adjoint.loops.names}
+        found = library.call("adjoint", adjoint, {**given, **seeds})
+        check_close(found, outputs(adjoint, adjoint.run_reference(own)))
+
+
+def outputs(program: Program, result: Any) -> dict[str, np.ndarray]:
+    return result if isinstance(result, dict) else {program.outputs[0]: result}
+
+
+def check_close(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> None:
+    assert list(found) == list(wanted)
+    for name, array in wanted.items():
+        assert found[name].shape == array.shape, name
+        if array.dtype.kind != "f":
+            np.testing.assert_array_equal(found[name], array, err_msg=name)
+            continue
+        assert found[name].dtype == array.dtype, name
+        tolerance = 1e-9 if array.dtype == np.float64 else 1e-4
+        size = np.max(np.abs(array[np.isfinite(array)]), initial=1)
+        np.testing.assert_allclose(found[name], array, rtol=tolerance, atol=tolerance * size, err_msg=name)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name: str, tmp_path: Path) -> None:
+    text, shapes = PROGRAMS[name]
+    check_exported(ts.program(text), arrays_of(shapes), tmp_path)
+
+
+@needs_compiler
+def test_on_all_threads(tmp_path: Path) -> None:
+    check_exported(ts.program(LAYER), arrays_of({"X": (4000, 60), "W": (30, 60)}, np.float32), tmp_path, FLAGS)
+
+
+@needs_compiler
+def test_an_update_leaves_its_input(tmp_path: Path) -> None:
+    program = ts.program("W[i] = W[i] - 0.5 * g[i]")
+    check_exported(program, {"W": np.arange(4.0), "g": np.ones(4)}, tmp_path)
+    assert "new_W" in (tmp_path / "model.h").read_text()
+
+
+OPS = ["linear", "layer_norm", "cross_entropy", "max_pool2d", "gru"]
+ALL = sorted(row.name for family in FAMILIES for row in rows_of(family))
+
+
+@needs_compiler
+@pytest.mark.parametrize("op", ALL if LONG else OPS)
+def test_ops_of_the_library(op: str, tmp_path: Path) -> None:
+    family = next(family for family in FAMILIES if any(row.name == op for row in rows_of(family)))
+    arrays = {**answers(family)[op, 0].input, **options_of(ROWS[op].cases[0])}
+    check_exported(ts.load(op), arrays, tmp_path)
+
+
+def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    program = ts.program("Y[i] = X[i] * 2")
+    with pytest.raises(ArgumentError, match="given types and shapes"):
+        program.export(tmp_path / "model.c")
+    with pytest.raises(ArgumentError, match="only a run shows"):
+        ts.program("size(Y, 0) = 3\nY[g[i]] = X[i]").export(
+            tmp_path / "model.c", like={"X": (2,), "g": np.array([0, 1])}
+        )
+    assert not list(tmp_path.iterdir())
