@@ -27,6 +27,7 @@ from .plan.table import PlanTable
 from .rules.activity import check_of, check_wrt, default_wrt, names_of
 from .rules.batch import batch
 from .rules.derivation import Adjoint, Derivation, Gradient, HessianVector, Tangent, Without
+from .rules.derived_names import next_suffix
 from .rules.inline import inline
 from .rules.optional import optional_tensors, without
 from .rules.written_once import shown_by_text
@@ -316,12 +317,11 @@ class Program:
         names = tuple(name for name in names if name in program.inputs)
         if names and not self._loops.updated:
             made = calls["forward"]
-            seeds = {
-                f"{name}.grad": np.broadcast_to(np.ones((), made.stored(name)), made.sizes.shapes[name])
-                for name in program.outputs
-                if made.stored(name).kind == "f"
-            }
-            adjoint = program.adjoint(wrt=names)
+            of = [name for name in program.outputs if made.stored(name).kind == "f"]
+            ones = {name: np.ones((), made.stored(name)) for name in of}
+            suffix = next_suffix(program._loops, "grad")
+            seeds = {f"{name}.{suffix}": np.broadcast_to(ones[name], made.sizes.shapes[name]) for name in of}
+            adjoint = program.adjoint(wrt=names, of=of)
             given = {name: array for name, array in {**arguments, **seeds}.items() if name in adjoint._loops.names}
             calls["adjoint"] = adjoint._caller.for_export(given)
         return calls

@@ -17,6 +17,7 @@ import tensorswap as ts
 from tensorswap.errors import ArgumentError
 from tensorswap.program import Program
 from tensorswap.rules.activity import default_wrt
+from tensorswap.rules.derived_names import next_suffix
 from tensorswap.run.arguments import defaults
 from tests.library.rows import FAMILIES, rows_of
 from tests.library.table import options_of
@@ -64,8 +65,10 @@ def check_exported(program: Program, arrays: dict[str, Any], folder: Path, flags
     wanted = outputs(program, program.run_reference(arrays))
     check_close(library.call("forward", program, given), wanted)
     if "int adjoint(" in library.header:
-        seeds = {f"{n}.grad": np.full(a.shape, 0.5, a.dtype) for n, a in wanted.items() if a.dtype.kind == "f"}
-        adjoint = program.adjoint(wrt=default_wrt(program.loops))
+        grad = next_suffix(program.loops, "grad")
+        seeds = {f"{n}.{grad}": np.full(a.shape, 0.5, a.dtype) for n, a in wanted.items() if a.dtype.kind == "f"}
+        of = [name for name, array in wanted.items() if array.dtype.kind == "f"]
+        adjoint = program.adjoint(wrt=default_wrt(program.loops), of=of)
         own = {k: v for k, v in {**arrays, **seeds}.items() if k in adjoint.loops.names}
         found = library.call("adjoint", adjoint, {**given, **seeds})
         check_close(found, outputs(adjoint, adjoint.run_reference(own)))
@@ -101,6 +104,11 @@ def test_on_all_threads(tmp_path: Path) -> None:
 
 
 @needs_compiler
+def test_a_gradient_and_its_adjoint(tmp_path: Path) -> None:
+    check_exported(ts.program(LAYER).grad(wrt=["W"]), arrays_of({"X": (9, 6), "W": (3, 6)}), tmp_path)
+
+
+@needs_compiler
 def test_an_update_leaves_its_input(tmp_path: Path) -> None:
     program = ts.program("W[i] = W[i] - 0.5 * g[i]")
     check_exported(program, {"W": np.arange(4.0), "g": np.ones(4)}, tmp_path)
@@ -112,10 +120,24 @@ ALL = sorted(row.name for family in FAMILIES for row in rows_of(family))
 
 
 @needs_compiler
+def test_a_nan_is_the_largest_and_the_smallest(tmp_path: Path) -> None:
+    program = ts.program("high[b] max= X[b,i]\nlow[b] min= X[b,i]\nhigh[b] max= Z[b,i]")
+    X, Z = np.random.default_rng(1).standard_normal((2, 5, 40))
+    for row, place in ((1, 0), (2, 39), (3, 17)):
+        X[row, place] = np.nan
+    Z[4, 3] = np.nan
+    check_exported(program, {"X": X, "Z": Z}, tmp_path, FLAGS)
+
+
+@needs_compiler
 @pytest.mark.parametrize("op", ALL if LONG else OPS)
 def test_ops_of_the_library(op: str, tmp_path: Path) -> None:
     family = next(family for family in FAMILIES if any(row.name == op for row in rows_of(family)))
     arrays = {**answers(family)[op, 0].input, **options_of(ROWS[op].cases[0])}
+    if op in ("cummax", "cummin"):  # they read at positions that they have computed
+        with pytest.raises(ArgumentError, match="only a run shows"):
+            ts.load(op).export(tmp_path / "model.c", like=arrays)
+        return
     check_exported(ts.load(op), arrays, tmp_path)
 
 

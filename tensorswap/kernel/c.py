@@ -159,22 +159,43 @@ class _Body:
             end = past
         step = "--" if ir.constant(node.step) == -1 else f" += {text_of(node.step)}"
         first = f"int64_t {name} = {text_of(node.first)}"
+        head = f"for ({first}; {name} {'>' if node.down else '<'} {end}; {name}{step})"
+        match node.body:
+            case (ir.Set(variable=best, value=ir.Call(function="maximum" | "minimum" as way, arguments=(old, new))),):
+                if isinstance(old, ir.Variable) and old.name == best.name and best.type.real:
+                    yield from self.extreme(head, best, way, new)
+                    return
         sums = _sums(node)
         if sums:
             yield f"#pragma omp simd reduction({sums})"
-        sign = ">" if node.down else "<"
-        yield from self.block(f"for ({first}; {name} {sign} {end}; {name}{step})", node.body, node.variable)
+        yield from self.block(head, node.body, node.variable)
+
+    def extreme(self, head: str, best: ir.Variable, way: str, new: ir.Value) -> Iterator[str]:
+        """The largest or smallest of many numbers, in vectors; whether one of them is NaN is seen apart."""
+        wrong, kind, sign = f"nan{next(self.count)}", TYPES[best.type], ">" if way == "maximum" else "<"
+        yield f"int {wrong} = {best.name} != {best.name};"
+        yield f"#pragma omp simd reduction({way[:3]}:{best.name}) reduction(|:{wrong})"
+        yield f"{head} {{"
+        yield f"    {kind} value = {text_of(new)};"
+        yield f"    {wrong} |= value != value;"
+        yield f"    {best.name} = value {sign} {best.name} ? value : {best.name};"
+        yield "}"
+        yield f"if ({wrong}) {best.name} = NAN;"
 
 
 def _sums(node: ir.For) -> str:
     """What an innermost loop adds up in a variable: it may do so in any order."""
     if any(isinstance(inner, ir.For | ir.While | ir.If | ir.Step | ir.TileCall) for inner in ir.walk(node.body)):
         return ""
+    made: set[str] = set()  # anew at each point
     for statement in node.body:
         match statement:
             case ir.Set(variable=total, value=ir.Operation(operator="+" | "-" | "*" as operator, operands=(left, _))):
-                if isinstance(left, ir.Variable) and left.name == total.name and total.type.real:
+                own = isinstance(left, ir.Variable) and left.name == total.name
+                if own and total.name not in made and total.type.real:
                     return f"{'*' if operator == '*' else '+'}:{total.name}"
+        if isinstance(statement, ir.Set):
+            made.add(statement.variable.name)
     return ""
 
 
