@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tests.second.evaluate import Scope, Unsuited, family, order_of, prepared, spread
+from tests.second.evaluate import INTEGRAL, Scope, Unsuited, family, order_of, prepared, spread
 from tests.second.parse import Block, Call, Item, Node, Statement
 from tests.second.write import Sample
 
@@ -216,7 +216,10 @@ def _value(node: Node, scope: Scope, values: dict[str, Any], grid: dict[str, Any
         case ("call", "min", *arguments):
             return _fold(arguments, go, lambda a, b: jnp.where(a <= b, a, b))
         case ("call", name, *arguments):
-            return FUNCTIONS[name](*(_number(go(argument)) for argument in arguments))
+            numbers = [_number(go(argument)) for argument in arguments]
+            if name not in INTEGRAL:  # some of JAX's own take no whole numbers
+                numbers = [n if n.dtype.kind == "f" else n.astype(jnp.float64) for n in numbers]
+            return FUNCTIONS[name](*numbers)
     raise Unsuited(f"{node[0]} in JAX")
 
 
