@@ -6,6 +6,8 @@ import threading
 from dataclasses import dataclass, fields
 from types import TracebackType
 
+import numpy as np
+
 from .errors import ArgumentError
 from .language.hints import closest
 
@@ -83,6 +85,6 @@ def debug(*positional: object, **given: bool) -> Debug:
         if name not in known:
             hint = closest(name, known) or f"the switches are {', '.join(known)}"
             raise ArgumentError(f"ts.debug has no switch {name[:80]!r}", hint=hint)
-        if not isinstance(value, bool):
+        if not isinstance(value, bool | np.bool_):
             raise ArgumentError(f"the switch {name} is True or False, not {str(value)[:80]}", hint=f"{name}=True")
-    return Debug(given)
+    return Debug({name: bool(value) for name, value in given.items()})

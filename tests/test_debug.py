@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tensorswap as ts
@@ -22,6 +23,11 @@ def test_switches_stay_without_a_with() -> None:
     assert switches().bounds
     before.__exit__(None, None, None)
     assert not switches().bounds
+
+
+def test_a_truth_of_numpy_is_a_truth() -> None:
+    with ts.debug(nan=np.bool_(True)) as seen:
+        assert seen.nan is True
 
 
 def test_unknown_switches_are_refused() -> None:
