@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from . import ir
 from .functions import INSTRUCTIONS, Made, made
-from .python import shared_parts
+from .text import ATOM, Definitions, Text, shared_parts
 
 TYPES = {
     ir.F4: "float", ir.F8: "double", ir.TRUTH: "int",
@@ -26,7 +26,7 @@ LEVELS = {
     "or": 1, "and": 2, "either": 3, "|": 3, "^": 4, "both": 5, "&": 5, "==": 6, "!=": 6, "<": 7, "<=": 7, ">": 7,
     ">=": 7, "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "neg": 11, "not": 11,
 }  # fmt: skip
-CHOICE, UNARY, ATOM = 0, 11, 12
+CHOICE, UNARY = 0, 11
 
 HEAD = """#include <math.h>
 #include <stdint.h>
@@ -139,7 +139,7 @@ class _Body:
             case ir.Skip():
                 yield "continue;"
             case ir.Choose(memory=memory, test=test, yes=yes, no=no):
-                yield f"{_declared(memory)} = {_Text({}).within(test, 1)} ? {yes.name} : {no.name};"
+                yield f"{_declared(memory)} = {_Text().within(test, 1)} ? {yes.name} : {no.name};"
             case ir.Step(number=step, body=body):
                 variables, memories = ir.free(body)
                 names = [v.name for v in variables] + [m.name for m in memories]
@@ -204,25 +204,14 @@ def _sums(node: ir.For) -> str:
 
 def text_of(value: ir.Value, known: dict[int, str] | None = None) -> str:
     """`known` has names for values that were computed before."""
-    return _Text(known or {}).of(value)[0]
+    return _Text(known).of(value)[0]
 
 
-class _Text:
-    """The text of values, and how tightly the outermost operator binds."""
-
-    def __init__(self, known: dict[int, str]) -> None:
-        self.known = known
-
-    def of(self, node: ir.Value) -> tuple[str, int]:
-        if id(node) in self.known:
-            return self.known[id(node)], ATOM
+class _Text(Text):
+    def computed(self, node: ir.Value) -> tuple[str, int]:
         match node:
             case ir.Number(value=value, type=kind):
                 return _number(value, kind), UNARY
-            case ir.Variable(name=name):
-                return name, ATOM
-            case ir.Load(memory=memory, offset=offset):
-                return f"{memory.name}[{self.alone(offset)}]", ATOM
             case ir.Operation():
                 return self.operation(node)
             case ir.Choice(test=test, yes=yes, no=no):
@@ -233,22 +222,9 @@ class _Text:
                 return f"({TYPES[kind]}){self.within(value, UNARY)}", UNARY
             case ir.Bits(value=value, type=kind):
                 return f"{'real' if kind.real else 'bits'}_{value.type}({self.alone(value)})", ATOM
-            case ir.Entry(table=table, index=index):
-                return f"{table.name}[{self.alone(index)}]", ATOM
             case ir.Call(function=name, arguments=arguments, type=kind):
                 return self.call(_called(name, arguments[0].type, kind), *arguments), ATOM
         raise AssertionError(f"C has no {type(node).__name__}")
-
-    def alone(self, node: ir.Value) -> str:
-        return self.of(node)[0]
-
-    def within(self, node: ir.Value, level: int) -> str:
-        """The text where an operator of some level stands beside it."""
-        text, own = self.of(node)
-        return text if own >= level else f"({text})"
-
-    def call(self, function: str, *arguments: ir.Value) -> str:
-        return f"{function}({', '.join(self.alone(a) for a in arguments)})"
 
     def operation(self, node: ir.Operation) -> tuple[str, int]:
         operator, operands, level = node.operator, node.operands, LEVELS.get(node.operator, ATOM)
@@ -294,37 +270,6 @@ def _number(value: float, kind: ir.Type) -> str:
 
 
 # -- functions that kernels call
-
-
-def definitions(kernels: Iterable[ir.Kernel]) -> Iterator[str]:
-    """The functions and tables that kernels need beside their own, those that others call first."""
-    done: set[str] = set()
-    for kernel in kernels:
-        yield from _needed(kernel.body, done)
-
-
-def _needed(nodes: object, done: set[str]) -> Iterator[str]:
-    for node in ir.walk(nodes):
-        match node:
-            case ir.Call(function=name, arguments=arguments) if (found := made(name, arguments[0].type)) is not None:
-                yield from _once(found, done)
-            case ir.Operation(operator="//" | "%" as operator, type=kind) if kind.real:
-                found = made("quotient" if operator == "//" else "remainder", kind)
-                assert found is not None, "real numbers can be divided"
-                yield from _once(found, done)
-            case ir.Entry(table=table) if table.name not in done:
-                done.add(table.name)
-                yield f"static const double {table.name}[] = {{{', '.join(map(repr, table.numbers))}}};\n"
-            case ir.TileCall(tile=tile) if tile.name not in done:
-                done.add(tile.name)
-                yield tile_text(tile)
-
-
-def _once(found: Made, done: set[str]) -> Iterator[str]:
-    if found.name not in done:
-        done.add(found.name)
-        yield from _needed((found.body, found.value), done)
-        yield function(found)
 
 
 def function(made: Made) -> str:
@@ -408,3 +353,10 @@ def _dot(tile: ir.Tile, depth: int) -> Iterator[str]:
 
 def _zero(tile: ir.Tile) -> str:
     return "{0}" if tile.lanes > 1 else "0"
+
+
+def _table(table: ir.Table) -> str:
+    return f"static const double {table.name}[] = {{{', '.join(map(repr, table.numbers))}}};\n"
+
+
+DEFINITIONS = Definitions(function, _table, tile_text)

@@ -160,9 +160,7 @@ class Printer:
         )  # fmt: skip
 
     def block(self, panel: ir.Panel) -> Block:
-        return Block(
-            self.memories[panel.memory.name], *(self.value(v) for v in (panel.at, panel.row, panel.column))
-        )
+        return Block(self.memories[panel.memory.name], *(self.value(v) for v in (panel.at, panel.row, panel.column)))
 
     # -- loops
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from . import ir
 from .functions import Made, made
+from .text import ATOM, Definitions, Text, shared_parts
 
 NUMPY = {
     ir.F4: "np.float32", ir.F8: "np.float64", ir.TRUTH: "np.bool_",
@@ -115,31 +116,20 @@ LEVELS = {
     "or": 1, "and": 2, "not": 3, "<": 4, "<=": 4, ">": 4, ">=": 4, "==": 4, "!=": 4, "either": 5, "|": 5, "^": 6,
     "both": 7, "&": 7, "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "//": 10, "%": 10, "neg": 11,
 }  # fmt: skip
-CHOICE, COMPARISON, ATOM = 0, 4, 12
+CHOICE, COMPARISON = 0, 4
 
 
 def text_of(value: ir.Value, known: dict[int, str] | None = None) -> str:
     """`known` has names for values that were computed before."""
-    return _Text(known or {}).of(value)[0]
+    return _Text(known).of(value)[0]
 
 
-class _Text:
-    """The text of values, and how tightly the outermost operator binds."""
-
-    def __init__(self, known: dict[int, str]) -> None:
-        self.known = known
-
-    def of(self, node: ir.Value) -> tuple[str, int]:
-        if id(node) in self.known:
-            return self.known[id(node)], ATOM
+class _Text(Text):
+    def computed(self, node: ir.Value) -> tuple[str, int]:
         match node:
             case ir.Number(value=value, type=kind):
                 text = _number(value, kind)
                 return text, LEVELS["neg"] if text.startswith("-") else ATOM
-            case ir.Variable(name=name):
-                return name, ATOM
-            case ir.Load(memory=memory, offset=offset):
-                return f"{memory.name}[{self.alone(offset)}]", ATOM
             case ir.Operation():
                 return self.operation(node)
             case ir.Choice(test=test, yes=yes, no=no, lazy=True):
@@ -152,24 +142,11 @@ class _Text:
                 return self.call(NUMPY[kind], value), ATOM
             case ir.Bits(value=value, type=kind):
                 return f"{self.call(NUMPY[value.type], value)}.view({NUMPY[kind]})", ATOM
-            case ir.Entry(table=table, index=index):
-                return f"{table.name}[{self.alone(index)}]", ATOM
             case ir.Call(function=name, arguments=arguments, type=kind):
                 found = made(name, arguments[0].type)
                 text = self.call(FUNCTIONS[name] if found is None else found.name, *arguments)
                 return f"np.float32({text})" if kind == ir.F4 and found is None else text, ATOM
         raise AssertionError(f"Python has no {type(node).__name__}")
-
-    def alone(self, node: ir.Value) -> str:
-        return self.of(node)[0]
-
-    def within(self, node: ir.Value, level: int) -> str:
-        """The text where an operator of some level stands beside it."""
-        text, own = self.of(node)
-        return text if own >= level else f"({text})"
-
-    def call(self, function: str, *arguments: ir.Value) -> str:
-        return f"{function}({', '.join(self.alone(a) for a in arguments)})"
 
     def operation(self, node: ir.Operation) -> tuple[str, int]:
         operator, operands, level = node.operator, node.operands, LEVELS.get(node.operator, ATOM)
@@ -199,40 +176,6 @@ def _number(value: float, kind: ir.Type) -> str:
 # -- functions that kernels call
 
 
-def definitions(kernels: Iterable[ir.Kernel]) -> Iterator[str]:
-    """The functions and tables that kernels need beside their own, those that others call first."""
-    done: set[str] = set()
-    for kernel in kernels:
-        yield from _needed(kernel.body, done)
-
-
-def _needed(nodes: object, done: set[str]) -> Iterator[str]:
-    for node in ir.walk(nodes):
-        match node:
-            case ir.Call(function=name, arguments=arguments) if (found := made(name, arguments[0].type)) is not None:
-                yield from _once(found, done)
-            case ir.Operation(operator="//" | "%" as operator, type=kind) if kind.real:
-                found = made("quotient" if operator == "//" else "remainder", kind)
-                assert found is not None, "real numbers can be divided"
-                yield from _once(found, done)
-            case ir.Call(function="fma") if "fma" not in done:
-                done.add("fma")
-                yield FUSED
-            case ir.Entry(table=table) if table.name not in done:
-                done.add(table.name)
-                yield f"{table.name} = np.array({list(table.numbers)!r})\n"
-            case ir.TileCall(tile=tile) if tile.name not in done:
-                done.add(tile.name)
-                yield tile_text(tile)
-
-
-def _once(found: Made, done: set[str]) -> Iterator[str]:
-    if found.name not in done:
-        done.add(found.name)
-        yield from _needed((found.body, found.value), done)
-        yield function(found)
-
-
 def function(made: Made) -> str:
     """A function of numbers; what it needs several times has a name."""
     lines = ["@exact", f"def {made.name}({', '.join(a.name for a in made.arguments)}):"]
@@ -243,35 +186,6 @@ def function(made: Made) -> str:
         lines.append(f"    {name} = {text_of(node, known)}")
         known[id(node)] = name
     return "\n".join([*lines, f"    return {text_of(made.value, known)}"]) + "\n"
-
-
-def shared_parts(value: ir.Value) -> list[ir.Value]:
-    """The parts of a value that stand in it more than once, inner ones first."""
-    uses: dict[int, int] = {}
-    order: list[ir.Value] = []
-
-    def visit(node: ir.Value) -> None:
-        uses[id(node)] = uses.get(id(node), 0) + 1
-        if uses[id(node)] == 1:
-            for part in _parts(node):
-                visit(part)
-            order.append(node)
-
-    visit(value)
-    return [node for node in order if uses[id(node)] > 1 and not isinstance(node, ir.Number | ir.Variable)]
-
-
-def _parts(node: ir.Value) -> tuple[ir.Value, ...]:
-    match node:
-        case ir.Operation(operands=parts) | ir.Call(arguments=parts):
-            return parts
-        case ir.Cast(value=value) | ir.Bits(value=value):
-            return (value,)
-        case ir.Choice(test=test, yes=yes, no=no):
-            return (test, yes, no)
-        case ir.Entry(index=index):
-            return (index,)
-    return ()
 
 
 def tile_text(tile: ir.Tile) -> str:
@@ -324,3 +238,10 @@ def select(test, yes, no):
     # both are evaluated
     return yes if test else no
 """
+
+
+def _table(table: ir.Table) -> str:
+    return f"{table.name} = np.array({list(table.numbers)!r})\n"
+
+
+DEFINITIONS = Definitions(function, _table, tile_text, FUSED)

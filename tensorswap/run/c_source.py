@@ -36,7 +36,7 @@ def c_source(calls: Mapping[str, Executable], header: str) -> tuple[str, str]:
     for name, made in calls.items():
         hosts.append(_Host(made, name, sum(len(host.made.kernels) for host in hosts)))
     kernels = [kernel.kernel for host in hosts for kernel in host.made.kernels]
-    parts = [f'#include "{header}"\n', c.HEAD, THREADS, *c.definitions(kernels)]
+    parts = [f'#include "{header}"\n', c.HEAD, THREADS, *c.DEFINITIONS.of(kernels)]
     parts += [c.kernel(kernel, position) for position, kernel in enumerate(kernels)]
     parts += ["\n".join(host.lines()) + "\n" for host in hosts]
     told = "\n\n".join(host.told() for host in hosts)

@@ -17,7 +17,7 @@ from .execute import Executable
 
 def source(made: Executable) -> str:
     kernels = [kernel.kernel for kernel in made.kernels]
-    parts = [python.HEAD, *python.definitions(kernels)]
+    parts = [python.HEAD, *python.DEFINITIONS.of(kernels)]
     parts += [python.kernel(kernel, number) for number, kernel in enumerate(kernels)]
     return "\n\n".join([*parts, "\n".join(PythonHost(made).lines()) + "\n"])
 
