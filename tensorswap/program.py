@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ from .trust.validate import validate
 from .trust.verdicts import certified
 
 Array = NDArray[Any]
+METHODS: dict[str, Callable[..., Any]] = {}  # which packages above this one enter, since they need programs
 
 
 class Program:
@@ -328,15 +329,13 @@ class Program:
 
     def flat(self, of: str | None = None, wrt: Sequence[str] | None = None) -> str:
         """A scalar program as straight-line Python, forward and then backward."""
-        from .flat import flat  # above this layer
-
-        return flat(self, of, wrt)
+        text: str = METHODS["flat"](self, of, wrt)
+        return text
 
     def jacobian(self, of: str, wrt: str, mode: str | None = None) -> Program:
         """The program of a whole Jacobian, for those who want one: the axes of `of`, then those of `wrt`."""
-        from .jacobian import jacobian  # above this layer
-
-        return jacobian(self, of, wrt, mode)
+        derived: Program = METHODS["jacobian"](self, of, wrt, mode)
+        return derived
 
     def explain(self) -> str:
         """Each statement, with the rule that made each of its adjoint statements."""

@@ -36,8 +36,8 @@ from tensorswap.backslash import (
     check_space,
     path_weights,
 )
-from tensorswap.backslash.cost import best_order
 from tensorswap.errors import ArgumentError, DerivativeError, LimitError, ShapeError
+from tensorswap.teaching.backslash.cost import best_order
 
 from .generate import Case, programs
 from .test_generated import outputs

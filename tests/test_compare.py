@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import tensorswap as ts
 from tensorswap.compare import METHODS, error_table, numerical, swell, symbolic
-from tensorswap.compare.swell import operations
-from tensorswap.compare.symbolic import symbolic_gradient
 from tensorswap.errors import ArgumentError, DerivativeError, LimitError, ProgramError
+from tensorswap.teaching.compare.swell import operations
+from tensorswap.teaching.compare.symbolic import symbolic_gradient
 
 from .test_flat import NAMES, expressions
 

@@ -19,9 +19,9 @@ import pytest
 
 import tensorswap as ts
 from tensorswap import errors
-from tensorswap.interpret.grid import IDENTITY
 from tensorswap.language import limits
 from tensorswap.language.functions import FUNCTIONS, KEYWORDS
+from tensorswap.language.types import IDENTITY
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import tensorswap as ts
 from tensorswap.errors import ArgumentError, DerivativeError, ProgramError
-from tensorswap.flat import flat
-from tensorswap.flat.python import BUILT_IN, HELPERS, MATH
 from tensorswap.language.functions import FUNCTIONS, RANDOM
+from tensorswap.teaching.flat import flat
+from tensorswap.teaching.flat.python import BUILT_IN, HELPERS, MATH
 
 
 def compiled(program: ts.Program, of: str | None = None) -> Callable[..., Any]:

@@ -11,14 +11,14 @@ import pytest
 
 import tensorswap as ts
 from tensorswap import library
-from tensorswap.compare.complexes import at_complex
 from tensorswap.eager.scalar import RULES
 from tensorswap.errors import DerivativeError, GradientMismatch
-from tensorswap.flat.gates import gates
 from tensorswap.kernel.functions import INSTRUCTIONS, REAL
 from tensorswap.language.formula import of_arrays, of_numbers
 from tensorswap.language.functions import DEFINED, FUNCTIONS, Cost, Function
 from tensorswap.language.parse import parse_expression
+from tensorswap.teaching.compare.complexes import at_complex
+from tensorswap.teaching.flat.gates import gates
 
 ROWS = [row for row in FUNCTIONS.values() if row.name != "where"]  # which the parser makes a conditional of
 ONE = [row.name for row in ROWS if row.most == 1]

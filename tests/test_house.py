@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from importlib.util import resolve_name
 from pathlib import Path
 
 import tensorswap
@@ -26,3 +30,117 @@ def test_no_class_name_stands_twice_in_a_package() -> None:
         if isinstance(node, ast.ClassDef)
     )
     assert not [name for name, count in classes.items() if count > 1]
+
+
+# -- which room may import which: only what stands above it here
+
+LAYERS = {
+    "errors": "",
+    "lazy": "",
+    "datasets": "",
+    "room": "errors",
+    "language": "errors lazy",
+    "debug": "errors language",
+    "library": "errors language",
+    "rules": "errors language lazy",
+    "patterns": "language rules",
+    "explain": "errors language patterns rules",
+    "interpret": "errors language room",
+    "plan": "language rules",
+    "kernel": "",
+    "lower": "kernel language plan",
+    "run": "errors interpret kernel language lazy lower plan room rules",
+    "trust": "errors interpret language plan rules run",
+    "export": "errors language rules run",
+    "program": "debug errors explain export interpret language lazy library plan rules run trust",
+    "einsum": "errors program run",
+    "gradcheck": "errors program rules run",
+    "eager": "einsum errors language library program rules run",
+    "training": "debug errors interpret language lazy library program rules run",
+    "models": "errors language lazy library program training",
+    "teaching": "errors language lazy program rules run",
+    "backslash": "teaching",
+    "compare": "teaching",
+    "jacobian": "teaching",
+    "tensorswap": "backslash debug eager errors gradcheck library program training",
+    "command": "datasets errors language models program rules run tensorswap training trust",
+    "__main__": "command",
+}
+LATE = {  # imports within functions: Numba is loaded when something is first compiled
+    "run.again -> run.frame", "run.chunk -> run.compile", "run.chunk -> run.frame", "run.execute -> run.compile",
+    "run.execute -> run.frame", "run.execute -> run.launch", "command.cache -> run.cache",
+    "trust.verdicts -> run.cache",
+}  # fmt: skip
+FOR_TYPES = {"run.chunk -> run.frame", "run.execute -> run.frame"}  # for the same reason
+
+
+@dataclass(frozen=True)
+class Import:
+    importer: str
+    imported: str
+    kind: str  # now, late or for types
+
+    def __str__(self) -> str:
+        return f"{self.importer} -> {self.imported}"
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__") or PACKAGE.name
+
+
+MODULES = {module_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def imports_in(node: ast.AST, module: str, kind: str = "now") -> Iterator[Import]:
+    """Every import below a node, lazy ones and those for type checkers too."""
+    for child in ast.iter_child_nodes(node):
+        within = kind
+        if isinstance(child, ast.FunctionDef):
+            within = "late"
+        elif isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            within = "for types"
+        names = [alias.name for alias in child.names] if isinstance(child, ast.Import | ast.ImportFrom) else []
+        if isinstance(child, ast.ImportFrom):
+            package = ".".join((PACKAGE.name, *MODULES[module].relative_to(PACKAGE).parts[:-1]))
+            base = resolve_name("." * child.level + (child.module or ""), package)
+            names = [f"{base}.{name}" for name in names]
+        for name in names:
+            known = [n.removeprefix(f"{PACKAGE.name}.") for n in (name, name.rpartition(".")[0])]
+            found = next((n for n in known if n in MODULES), None)
+            if found is not None and name.startswith(PACKAGE.name):
+                yield Import(module, found, kind)
+        yield from imports_in(child, module, within)
+
+
+IMPORTS = [i for module, path in MODULES.items() for i in imports_in(ast.parse(path.read_text("utf-8")), module)]
+
+
+def room_of(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def test_the_table_of_layers_goes_down_only() -> None:
+    assert {room_of(module) for module in MODULES} == set(LAYERS)
+    rooms = list(LAYERS)
+    for room, below in LAYERS.items():
+        assert all(rooms.index(other) < rooms.index(room) for other in below.split()), room
+
+
+def test_every_import_is_in_the_table() -> None:
+    rooms = [(room_of(i.importer), room_of(i.imported), str(i)) for i in IMPORTS]
+    assert not [shown for room, other, shown in rooms if other != room and other not in LAYERS[room].split()]
+    assert len(IMPORTS) > 900  # they are seen at all
+
+
+def test_lazy_imports_and_those_for_types_are_few_and_known() -> None:
+    assert {str(i) for i in IMPORTS if i.kind == "late"} == LATE
+    assert {str(i) for i in IMPORTS if i.kind == "for types"} == FOR_TYPES
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    below: dict[str, set[str]] = {}
+    for found in IMPORTS:
+        below.setdefault(found.importer, set()).add(found.imported)
+    order = list(TopologicalSorter(below).static_order())  # raises where there is a circle
+    assert order.index("language.ir") < order.index("program") < order.index(PACKAGE.name)

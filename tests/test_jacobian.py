@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, seed, settings
 import tensorswap as ts
 from tensorswap.errors import ArgumentError, DerivativeError, LimitError, ProgramError
 from tensorswap.jacobian import compressed, jacobian, sparsity
-from tensorswap.jacobian.pattern import pattern_of
+from tensorswap.teaching.jacobian.pattern import pattern_of
 
 from .generate import Case, programs
 from .test_generated import outputs

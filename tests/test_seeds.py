@@ -14,8 +14,8 @@ import pytest
 import tensorswap as ts
 from tensorswap.backslash import Hadamard, Kronecker, Left, Operator, Right, Trace, backslash, path_weights
 from tensorswap.compare import numerical, symbolic
-from tensorswap.flat import flat
 from tensorswap.jacobian import jacobian, sparsity
+from tensorswap.teaching.flat import flat
 
 from .test_backslash import Word
 

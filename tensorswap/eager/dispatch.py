@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
-from . import compare, compiled, products, reductions, shaping
+from . import comparisons as compare
+from . import compiled, products, reductions, shaping
 from . import elementwise as e
 from .graph import backward
 from .make import constant, plain, tensor

@@ -6,7 +6,7 @@ A mask says at which points an expression is evaluated at all, so that a guard o
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,34 +19,23 @@ from ..language.functions import INDEX_FUNCTIONS
 from ..language.render import access as show_access
 from ..language.render import expression as show
 from ..language.render import statement as show_statement
-from ..language.types import number, promote
+from ..language.types import identity, number, promote
 from ..language.word import WORD, combined
 from .random import RANDOM
-
-if TYPE_CHECKING:
-    from .reference import Interpreter, Tensor
+from .state import State, Tensor
 
 GRID_POINTS = 2**27
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
 
-IDENTITY = {"=": 0, "+=": 0, "-=": 0, "*=": 1, "max=": -math.inf, "min=": math.inf, "argmax=": -1, "argmin=": -1}
 UFUNC = {"+=": np.add, "-=": np.subtract, "*=": np.multiply, "max=": np.maximum, "min=": np.minimum}
-
-
-def identity(operator: str, dtype: np.dtype[Any]) -> float | int:
-    """What an accumulation starts from: for whole numbers the least or greatest there is stands for the infinite."""
-    start = IDENTITY[operator]
-    if math.isfinite(start) or dtype.kind not in "iu":
-        return start
-    return int(np.iinfo(dtype).min if start < 0 else np.iinfo(dtype).max)
 
 
 class Grid:
     """One statement at given values of its block indices."""
 
-    def __init__(self, interpreter: Interpreter, statement: ir.Statement, fixed: dict[str, int]) -> None:
+    def __init__(self, interpreter: State, statement: ir.Statement, fixed: dict[str, int]) -> None:
         self.interpreter = interpreter
         self.sizes = interpreter.sizes
         self.types = interpreter.types

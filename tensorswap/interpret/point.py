@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +12,7 @@ from ..language import ir
 from ..language.functions import FUNCTIONS
 from ..language.render import expression as show
 from .grid import Grid
-
-if TYPE_CHECKING:
-    from .reference import Interpreter
+from .state import State
 
 SHOWN = 300  # characters of an expression
 READS = 8  # values that are told
@@ -30,7 +27,7 @@ REASONS = {
 class Point:
     """A statement with a value for each of its indices."""
 
-    def __init__(self, interpreter: Interpreter, statement: ir.Statement, indices: dict[str, int]) -> None:
+    def __init__(self, interpreter: State, statement: ir.Statement, indices: dict[str, int]) -> None:
         self.statement = statement
         self.indices = indices
         self.grid = Grid(interpreter, statement, indices)

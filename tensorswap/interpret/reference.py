@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,18 +11,12 @@ from numpy.typing import NDArray
 from ..language import ir
 from ..language.bounds import unproven
 from ..language.sizes import Sizes
-from ..language.types import Kind, Types, infer_types
+from ..language.types import Kind, infer_types
 from ..room import check_room, of_tensor
-from .grid import IDENTITY, Grid, identity
+from .grid import Grid
+from .state import State
 
 Array = NDArray[Any]
-Mask = NDArray[np.bool_]
-
-
-@dataclass
-class Tensor:
-    array: Array
-    best: Array | None = None  # for argmax= and argmin=: the value that stands at the position held
 
 
 def run(
@@ -50,29 +41,7 @@ def check(loops: ir.Loops, arrays: Mapping[str, Array], sizes: Sizes, kinds: Map
         return Interpreter(loops, arrays, sizes, infer_types(loops, kinds)).check_accesses()
 
 
-class Interpreter:
-    """`again`: a plan made the program, which may write an element of `=` once more when its value is used up."""
-
-    def __init__(
-        self, loops: ir.Loops, arrays: Mapping[str, Array], sizes: Sizes, types: Types, again: bool = False
-    ) -> None:
-        self.loops = loops
-        self.sizes = sizes
-        self.types = types
-        self.operators = {s.target.tensor: s.operator for s in reversed(loops.statements)}
-        self.tensors = {name: Tensor(array) for name, array in arrays.items()}
-        for name in {*loops.updated, *loops.outputs} & arrays.keys():  # the caller's arrays never change
-            self.tensors[name] = Tensor(np.array(arrays[name], types.tensors[name].dtype, order="C"))
-        self.offsets = argument_offsets(loops, sizes)
-        self.written: dict[str, Mask] = {}
-        self.read_early: dict[str, Mask] = {}
-        assigned = [(s.target.tensor, around) for s, around in loops.located if s.operator == "="]
-        count = Counter(name for name, _ in assigned)
-        several = {name for name, around in assigned if around or count[name] > 1}
-        for name in set() if again else several - loops.updated:
-            self.written[name] = np.zeros(sizes.shapes[name], bool)
-            self.read_early[name] = np.zeros(sizes.shapes[name], bool)
-
+class Interpreter(State):
     def run(self, body: tuple[ir.Item, ...], fixed: dict[str, int]) -> None:
         for item in body:
             if isinstance(item, ir.Block):
@@ -86,13 +55,6 @@ class Interpreter:
     def execute(self, statement: ir.Statement, fixed: dict[str, int]) -> None:
         """One statement at given values of its block indices."""
         Grid(self, statement, fixed).execute()
-
-    def target(self, name: str) -> Tensor:
-        """A tensor to write into, made of the operator's identity at the first write."""
-        if name not in self.tensors:
-            dtype = self.types.tensors[name].dtype
-            self.tensors[name] = Tensor(np.full(self.sizes.shapes[name], identity(self.operators[name], dtype), dtype))
-        return self.tensors[name]
 
     def result(self, name: str, default: np.dtype[Any]) -> Array:
         array = self.target(name).array
@@ -120,19 +82,3 @@ class Interpreter:
                 mask = mask & grid.truth(condition, mask)
             grid.places(use.access, mask)
         return bool(open_uses)
-
-
-def argument_offsets(loops: ir.Loops, sizes: Sizes) -> dict[int, int]:
-    """Where the positions of each argmax= statement start: behind those of the statements before it."""
-    used: dict[str, int] = {}
-    offsets = {}
-    for statement in loops.statements:
-        if statement.operator in ("argmax=", "argmin="):
-            name = statement.target.tensor
-            offsets[id(statement)] = used.get(name, 0)
-            count = math.prod(sizes.index[i] for i in ir.candidates(statement))
-            used[name] = used.get(name, 0) + count
-    return offsets
-
-
-__all__ = ["IDENTITY", "Interpreter", "Tensor", "argument_offsets", "check", "run"]

@@ -24,7 +24,8 @@ from ..language.sizes import Sizes
 from ..language.types import Kind, infer_types
 from .grid import GRID_POINTS, Grid
 from .point import Point, number, reason
-from .reference import Interpreter, Tensor
+from .reference import Interpreter
+from .state import Tensor
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]

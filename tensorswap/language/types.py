@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from .ir import Expr
 
 INT, BOOL, DOUBLE = np.dtype(np.int64), np.dtype(np.bool_), np.dtype(np.float64)
 UNSIGNED = np.dtype(np.uint64)
+IDENTITY = {"=": 0, "+=": 0, "-=": 0, "*=": 1, "max=": -math.inf, "min=": math.inf, "argmax=": -1, "argmin=": -1}
 
 
 @dataclass(frozen=True)
@@ -116,3 +118,11 @@ def accumulated(operator: str, kind: Kind) -> Kind:
 def is_derivative(name: str) -> bool:
     """Names with .grad or .dot: floating-point numbers, even where they are whole."""
     return any(part.startswith(("grad", "dot")) for part in name.split(".")[1:])
+
+
+def identity(operator: str, dtype: np.dtype[Any]) -> float | int:
+    """What an accumulation starts from: for whole numbers the least or greatest there is stands for the infinite."""
+    start = IDENTITY[operator]
+    if math.isfinite(start) or dtype.kind not in "iu":
+        return start
+    return int(np.iinfo(dtype).min if start < 0 else np.iinfo(dtype).max)

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..interpret.grid import identity
 from ..kernel import ir as kernel
 from ..kernel.ir import Set, Value, Variable, cast, type_in_memory, type_of
 from ..language import ir
 from ..language.build import divide, product
 from ..language.ir import Expr
+from ..language.types import identity
 from ..plan.work import product_of
 from .expression import Expressions
 from .layout import Layout

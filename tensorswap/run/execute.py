@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..interpret.grid import identity
 from ..kernel.ir import Role
 from ..language import ir
-from ..language.types import Types, infer_types
+from ..language.types import Types, identity, infer_types
 from ..lazy import cached_property
 from ..lower.expression import Expressions
 from ..lower.kernel import KernelWriter, Lowered, joining_kernel

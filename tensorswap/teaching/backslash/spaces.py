@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError, ShapeError
+from ...errors import ArgumentError, ShapeError
 
 Array = NDArray[Any]
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..language import ir
-from ..language.affine import is_constant
-from ..language.formula import OPERATIONS, of_arrays
-from ..language.functions import INDEX_FUNCTIONS
-from ..language.ir import Expr
-from ..language.sizes import Sizes
+from ...language import ir
+from ...language.affine import is_constant
+from ...language.formula import OPERATIONS, of_arrays
+from ...language.functions import INDEX_FUNCTIONS
+from ...language.ir import Expr
+from ...language.sizes import Sizes
 
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]

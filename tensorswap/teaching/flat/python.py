@@ -7,21 +7,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
-from ..language import ir
-from ..language.build import negate
-from ..language.formula import calls
-from ..language.functions import DEFINED, FUNCTIONS
-from ..language.ir import Expr
-from ..language.render import expression as show
-from ..rules.activity import active, check_wrt, default_wrt
-from ..rules.differentiate import contributions
-from ..run.arguments import defaults
+from ...language import ir
+from ...language.build import negate
+from ...language.formula import calls
+from ...language.functions import DEFINED, FUNCTIONS
+from ...language.ir import Expr
+from ...language.render import expression as show
+from ...program import Program
+from ...rules.activity import active, check_wrt, default_wrt
+from ...rules.differentiate import contributions
+from ...run.arguments import defaults
 from .gates import Gate, gates
-
-if TYPE_CHECKING:
-    from ..program import Program
 
 BUILT_IN = frozenset(row.name for row in FUNCTIONS.values() if row.in_python == "builtins")
 MATH = frozenset({"inf", *(row.name for row in FUNCTIONS.values() if row.in_python == "math")})

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, DerivativeError
+from ...errors import ArgumentError, DerivativeError
+from ...language import ir
+from ...language.formula import OPERATIONS, calls
+from ...language.functions import FUNCTIONS
+from ...language.ir import Expr
+from ...rules.expand import expanded
+from ...rules.scalar import branches, written_out
 from ..flat.gates import Gate
-from ..language import ir
-from ..language.formula import OPERATIONS, calls
-from ..language.functions import FUNCTIONS
-from ..language.ir import Expr
-from ..rules.expand import expanded
-from ..rules.scalar import branches, written_out
 
 # What numpy does not compute with complex numbers, or not as a function with a derivative.
 OWN: dict[str, Callable[..., Any]] = {

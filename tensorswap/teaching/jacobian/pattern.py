@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import LimitError
-from ..lazy import cached_property
+from ...errors import LimitError
+from ...lazy import cached_property
 
 Integers = NDArray[np.int64]
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..language import ir
-from ..language.build import ONE, conjunction, conjuncts, negate
-from ..language.ir import Expr
-from ..language.render import expression as show
-from ..language.sizes import Sizes
-from ..program import Program
-from ..rules.differentiate import Contribution, Factor, Over, product
+from ...language import ir
+from ...language.build import ONE, conjunction, conjuncts, negate
+from ...language.ir import Expr
+from ...language.render import expression as show
+from ...language.sizes import Sizes
+from ...program import Program
+from ...rules.differentiate import Contribution, Factor, Over, product
 from .operators import Hadamard, Identity, Kronecker, Left, Operator, Right, Scale, Trace
 from .spaces import Plain
 

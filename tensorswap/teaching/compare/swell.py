@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...language import ir
+from ...program import Program
+from ...rules.activity import default_wrt
 from ..flat.gates import gates
-from ..language import ir
-from ..program import Program
-from ..rules.activity import default_wrt
 from .symbolic import symbolic_gradient
 
 

@@ -5,29 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError
-from ..language import ir
-from ..language.affine import affine
-from ..language.build import conjuncts, subtract
-from ..language.ir import Expr
-from ..language.paths import always_read
-from ..language.render import access as show_access
-from ..language.render import expression as show
-from ..lazy import cached_property
-from ..rules.activity import integer_uses
-from ..run.arguments import Bound, bind
+from ...errors import ArgumentError
+from ...language import ir
+from ...language.affine import affine
+from ...language.build import conjuncts, subtract
+from ...language.ir import Expr
+from ...language.paths import always_read
+from ...language.render import access as show_access
+from ...language.render import expression as show
+from ...lazy import cached_property
+from ...program import Program
+from ...rules.activity import integer_uses
+from ...run.arguments import Bound, bind
 from .entries import linear
 from .linear import Linear, Term
 from .pattern import Pattern, pattern_of
 from .points import Points, decidable
-
-if TYPE_CHECKING:
-    from ..program import Program
 
 Integers = NDArray[np.int64]
 Pairs = tuple[Integers, Integers]

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..errors import ArgumentError, DerivativeError, ProgramError
-from ..language import ir
-from ..language.ir import Expr
-from ..rules.activity import check_of, check_wrt, names_of
-from ..rules.adjoint import derive
-from ..rules.derived_names import next_suffix
-from ..rules.shapes import Shapes
-from ..rules.tangent import tangent
+from ...errors import ArgumentError, DerivativeError, ProgramError
+from ...language import ir
+from ...language.ir import Expr
+from ...program import Program
+from ...rules.activity import check_of, check_wrt, names_of
+from ...rules.adjoint import derive
+from ...rules.derived_names import next_suffix
+from ...rules.shapes import Shapes
+from ...rules.tangent import tangent
 from .linear import Linear
-
-if TYPE_CHECKING:
-    from ..program import Program
 
 MODES = ("tangent", "adjoint")
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError, DerivativeError
+from ...errors import ArgumentError, DerivativeError
+from ...program import Program
+from ...rules.activity import integer_uses, names_of
+from ...run.arguments import as_array
 from ..flat.gates import gates
-from ..program import Program
-from ..rules.activity import integer_uses, names_of
-from ..run.arguments import as_array
 from .complexes import at_complex
 
 Array = NDArray[Any]

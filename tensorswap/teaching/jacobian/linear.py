@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..language import ir
-from ..language.build import ONE, conjunction, product
-from ..language.ir import Expr
-from ..rules.activity import depends_smoothly
-from ..rules.derived_inside import lost_bounds
-from ..rules.differentiate import Contribution, contributions
-from ..rules.inherited_names import NOTHING
-from ..rules.shapes import Shapes
-from ..rules.simplify import remove_dead, with_outputs
-from ..rules.solve import FreshIndices
+from ...language import ir
+from ...language.build import ONE, conjunction, product
+from ...language.ir import Expr
+from ...rules.activity import depends_smoothly
+from ...rules.derived_inside import lost_bounds
+from ...rules.differentiate import Contribution, contributions
+from ...rules.inherited_names import NOTHING
+from ...rules.shapes import Shapes
+from ...rules.simplify import remove_dead, with_outputs
+from ...rules.solve import FreshIndices
 
 
 @dataclass(frozen=True)

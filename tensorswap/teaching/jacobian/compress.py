@@ -5,23 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError
-from ..language import ir
-from ..rules.activity import integer_uses
-from ..rules.derived_names import next_suffix
-from ..rules.tangent import tangent
-from ..run.arguments import Bound
+from ...errors import ArgumentError
+from ...language import ir
+from ...program import Program
+from ...rules.activity import integer_uses
+from ...rules.derived_names import next_suffix
+from ...rules.tangent import tangent
+from ...run.arguments import Bound
 from .entries import MODES
 from .pattern import Pattern, check_size
 from .sparsity import Sparsity, sparsity
-
-if TYPE_CHECKING:
-    from ..program import Program
 
 Array = NDArray[Any]
 

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import LimitError
+from ...errors import LimitError
+from ...language import ir
+from ...language.ir import Expr
+from ...language.parse import parse_expression
+from ...language.render import expression as show
+from ...program import Program, program
+from ...rules.activity import check_wrt
+from ...rules.differentiate import tangent
 from ..flat.gates import joined, scalar_output
-from ..language import ir
-from ..language.ir import Expr
-from ..language.parse import parse_expression
-from ..language.render import expression as show
-from ..program import Program, program
-from ..rules.activity import check_wrt
-from ..rules.differentiate import tangent
 
 WRITTEN_OUT = 10_000  # operations of a text that is shown
 

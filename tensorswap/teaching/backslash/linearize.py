@@ -9,20 +9,21 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError, DerivativeError
-from ..language import ir
-from ..language.hints import closest
-from ..language.ir import Expr, Number
-from ..language.sizes import Sizes
-from ..program import Program
-from ..rules.activity import active, depends_smoothly, integer_uses, refuse_updates
-from ..rules.differentiate import contributions
-from ..run.arguments import bind
+from ...errors import ArgumentError, DerivativeError
+from ...language import ir
+from ...language.hints import closest
+from ...language.ir import Expr, Number
+from ...language.sizes import Sizes
+from ...program import Program
+from ...rules.activity import active, depends_smoothly, integer_uses, refuse_updates
+from ...rules.differentiate import contributions
+from ...run.arguments import bind
+from .equations import Entries
 from .operators import Operator, Restricted, add
 from .pair import Pair
 from .recognise import Recogniser
 from .spaces import Plain, Space
-from .system import Entries, System
+from .system import System
 
 Array = NDArray[Any]
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
+from .equations import Equations
 from .operators import Composition, Hadamard, Identity, Kronecker, Left, Operator, Restricted, Right, Scale, Sum, Trace
 from .operators import Transposed as TransposedOperator
-
-if TYPE_CHECKING:
-    from .system import System
 
 WIDEST = 28  # characters of a label in the text
 
@@ -26,7 +23,7 @@ def _label(entry: Operator | None) -> str:
     return entry.label if len(entry.label) <= WIDEST else f"{entry.label[: WIDEST - 3]}..."
 
 
-def text_picture(system: System) -> str:
+def text_picture(system: Equations) -> str:
     """dx = L dx + D dp: a row for each node, a column for each node and each parameter."""
     nodes, parameters = list(system.nodes), list(system.parameters)
     left = [[f"d{name}" for name in nodes]] + [[_label(system.L.get((y, z))) for z in nodes] for y in nodes]
@@ -50,7 +47,7 @@ def _colour(entry: Operator) -> str:
     return next((colour for kind, colour in COLOURS if isinstance(entry, kind)), OTHER)
 
 
-def svg_picture(system: System) -> str:
+def svg_picture(system: Equations) -> str:
     """The same picture: I - L and D as squares, coloured by the kind of operator; a tooltip shows each in full."""
     nodes, parameters = list(system.nodes), list(system.parameters)
     longest = max([len(_label(e)) for e in (*system.L.values(), *system.D.values())] + [6])

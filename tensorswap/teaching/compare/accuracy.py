@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError
-from ..program import Program
+from ...errors import ArgumentError
+from ...program import Program
 from .numerical import METHODS, numerical, steps
 
 TYPES = (np.float32, np.float64)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..language import ir
-from ..language.sizes import Sizes
-from ..lazy import cached_property
-from ..program import Program
-from ..rules.activity import depends_smoothly
-from ..rules.derived_names import next_suffix
+from ...language import ir
+from ...language.sizes import Sizes
+from ...lazy import cached_property
+from ...program import Program
+from ...rules.activity import depends_smoothly
+from ...rules.derived_names import next_suffix
 from .operators import Operator
 from .spaces import Plain
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ..errors import ProgramError
-from ..language import ir
-from ..language.build import ONE, ZERO, conjunction
-from ..language.functions import RANDOM
-from ..language.ir import Expr
-from ..language.render import access as show_access
-from ..rules.activity import check_of, refuse_updates
+from ...errors import ProgramError
+from ...language import ir
+from ...language.build import ONE, ZERO, conjunction
+from ...language.functions import RANDOM
+from ...language.ir import Expr
+from ...language.render import access as show_access
+from ...rules.activity import check_of, refuse_updates
 
 START: dict[str, Expr] = {
     "=": ZERO, "+=": ZERO, "-=": ZERO, "*=": ONE, "max=": ir.Number(float("-inf")), "min=": ir.Number(float("inf")),

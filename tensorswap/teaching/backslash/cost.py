@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
-from ..errors import ArgumentError
+from ...errors import ArgumentError
+from .equations import Equations
 from .operators import Operator
-
-if TYPE_CHECKING:
-    from .system import System
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class Work:
     __repr__ = __str__
 
 
-def count_work(system: System, of: str | None, wrt: Sequence[str] | None) -> Work:
+def count_work(system: Equations, of: str | None, wrt: Sequence[str] | None) -> Work:
     """One column of the Jacobian for every direction of the parameters, or one row for every direction of the node."""
     target = list(system.nodes)[-1] if of is None else of
     if target not in system.nodes:
@@ -66,7 +63,7 @@ def count_work(system: System, of: str | None, wrt: Sequence[str] | None) -> Wor
 Place = tuple[str, str]
 
 
-def _reaching(system: System, target: str) -> set[str]:
+def _reaching(system: Equations, target: str) -> set[str]:
     """The nodes that the target depends on, and itself."""
     found = {target}
     for name in reversed(system.nodes):
@@ -75,7 +72,7 @@ def _reaching(system: System, target: str) -> set[str]:
     return found
 
 
-def _on_paths(system: System, reaching: set[str], names: Sequence[str]) -> dict[Place, Operator]:
+def _on_paths(system: Equations, reaching: set[str], names: Sequence[str]) -> dict[Place, Operator]:
     """The entries on a path from one of the parameters to the target."""
     entries = {key: e for key, e in system.D.items() if key[1] in names and key[0] in reaching}
     moved = {y for y, _ in entries}
@@ -90,7 +87,7 @@ def _on_paths(system: System, reaching: set[str], names: Sequence[str]) -> dict[
 
 
 def _cost(
-    system: System, entries: dict[Place, Operator], first: dict[Place, Operator], directions: int, end: int
+    system: Equations, entries: dict[Place, Operator], first: dict[Place, Operator], directions: int, end: int
 ) -> int:
     """Every entry applied to all directions, and sums where several meet; what starts is a matrix that can be read."""
     total = sum(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import LimitError, ShapeError
+from ...errors import LimitError, ShapeError
 from .spaces import Plain, Space
 
 Array = NDArray[Any]

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import ArgumentError, LimitError
+from ...errors import ArgumentError, LimitError
 
 Node = Hashable
 Edge = tuple[Node, Node]

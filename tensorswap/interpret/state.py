@@ -1,0 +1,69 @@
+"""What the interpreter holds while a program runs: its tensors, and what it needs to know of those that `=` writes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..language import ir
+from ..language.sizes import Sizes
+from ..language.types import Types, identity
+
+Array = NDArray[Any]
+Mask = NDArray[np.bool_]
+
+
+@dataclass
+class Tensor:
+    array: Array
+    best: Array | None = None  # for argmax= and argmin=: the value that stands at the position held
+
+
+class State:
+    """`again`: a plan made the program, which may write an element of `=` once more when its value is used up."""
+
+    def __init__(
+        self, loops: ir.Loops, arrays: Mapping[str, Array], sizes: Sizes, types: Types, again: bool = False
+    ) -> None:
+        self.loops = loops
+        self.sizes = sizes
+        self.types = types
+        self.operators = {s.target.tensor: s.operator for s in reversed(loops.statements)}
+        self.tensors = {name: Tensor(array) for name, array in arrays.items()}
+        for name in {*loops.updated, *loops.outputs} & arrays.keys():  # the caller's arrays never change
+            self.tensors[name] = Tensor(np.array(arrays[name], types.tensors[name].dtype, order="C"))
+        self.offsets = argument_offsets(loops, sizes)
+        self.written: dict[str, Mask] = {}
+        self.read_early: dict[str, Mask] = {}
+        assigned = [(s.target.tensor, around) for s, around in loops.located if s.operator == "="]
+        count = Counter(name for name, _ in assigned)
+        several = {name for name, around in assigned if around or count[name] > 1}
+        for name in set() if again else several - loops.updated:
+            self.written[name] = np.zeros(sizes.shapes[name], bool)
+            self.read_early[name] = np.zeros(sizes.shapes[name], bool)
+
+    def target(self, name: str) -> Tensor:
+        """A tensor to write into, made of the operator's identity at the first write."""
+        if name not in self.tensors:
+            dtype = self.types.tensors[name].dtype
+            self.tensors[name] = Tensor(np.full(self.sizes.shapes[name], identity(self.operators[name], dtype), dtype))
+        return self.tensors[name]
+
+
+def argument_offsets(loops: ir.Loops, sizes: Sizes) -> dict[int, int]:
+    """Where the positions of each argmax= statement start: behind those of the statements before it."""
+    used: dict[str, int] = {}
+    offsets = {}
+    for statement in loops.statements:
+        if statement.operator in ("argmax=", "argmin="):
+            name = statement.target.tensor
+            offsets[id(statement)] = used.get(name, 0)
+            count = math.prod(sizes.index[i] for i in ir.candidates(statement))
+            used[name] = used.get(name, 0) + count
+    return offsets
