@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Array
 from .errors import ArgumentError, DtypeError, GradientMismatch
 from .program import Program, merged
 from .rules.activity import default_wrt, integer_uses, names_of
 from .rules.derived_names import next_suffix
 from .run.arguments import as_array, defaults
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import library
+from .arrays import Array
 from .errors import ArgumentError
 from .language import ir
 from .language.hints import closest
@@ -21,7 +21,6 @@ from .lazy import cached_property
 from .program import Program, load
 from .training.initial import drawn, index_sizes
 
-Array = NDArray[Any]
 Settings = Mapping[str, int]
 Start = tuple[str, tuple[int, ...]]  # a word for how a parameter starts, and its shape
 

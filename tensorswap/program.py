@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import library
+from .arrays import Array
 from .debug import switches
 from .errors import ArgumentError, ProgramError
 from .explain import explain
@@ -39,7 +39,6 @@ from .trust.certify import certify_derivative, certify_plan
 from .trust.validate import validate
 from .trust.verdicts import certified
 
-Array = NDArray[Any]
 METHODS: dict[str, Callable[..., Any]] = {}  # which packages above this one enter, since they need programs
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..errors import ArgumentError
 from ..models import Model
 from ..program import Program
 from ..rules.inherited_names import pattern
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

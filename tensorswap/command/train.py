@@ -12,14 +12,13 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import datasets, models
+from ..arrays import Array
 from ..errors import ArgumentError
 from ..training.fit import Result, fit
 from . import text
 
-Array = NDArray[Any]
 TEXTS = ("gpt", "lstm")  # models of characters
 ARRAYS = tuple(name for name in models.MODELS if name not in TEXTS)
 TAKERS = {  # options that only some models read, and what the others have instead

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from ..arrays import Array
+
 FOLDER = Path(__file__).parent
 TEST = 360  # images of the digits that are kept for the test
 

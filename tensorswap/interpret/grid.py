@@ -9,8 +9,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, Mask
 from ..errors import BoundsError, DtypeError, LimitError
 from ..language import ir
 from ..language.build import conjuncts, is_integer
@@ -26,8 +26,6 @@ from .state import State, Tensor
 
 GRID_POINTS = 2**27
 
-Array = NDArray[Any]
-Mask = NDArray[np.bool_]
 
 UFUNC = {"+=": np.add, "-=": np.subtract, "*=": np.multiply, "max=": np.maximum, "min=": np.minimum}
 

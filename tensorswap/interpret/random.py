@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Integers
+
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -15,7 +17,7 @@ def mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
-def counter(arguments: list[NDArray[np.int64]]) -> NDArray[np.uint64]:
+def counter(arguments: list[Integers]) -> NDArray[np.uint64]:
     """64 random bits that depend on all of the arguments and on their order."""
     state: NDArray[np.uint64] = np.asarray(GOLDEN)
     for argument in arguments:
@@ -27,12 +29,12 @@ def _unit(bits: NDArray[np.uint64]) -> NDArray[np.float64]:
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def uniform(arguments: list[NDArray[np.int64]]) -> NDArray[np.float64]:
+def uniform(arguments: list[Integers]) -> NDArray[np.float64]:
     """In [0, 1)."""
     return _unit(counter(arguments))
 
 
-def normal(arguments: list[NDArray[np.int64]]) -> NDArray[np.float64]:
+def normal(arguments: list[Integers]) -> NDArray[np.float64]:
     """Standard normal, by Box and Muller."""
     bits = counter(arguments)
     radius = np.sqrt(-2 * np.log(1 - _unit(bits)))

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..language import ir
 from ..language.bounds import unproven
 from ..language.sizes import Sizes
@@ -15,8 +15,6 @@ from ..language.types import Kind, infer_types
 from ..room import check_room, of_tensor
 from .grid import Grid
 from .state import State
-
-Array = NDArray[Any]
 
 
 def run(

@@ -6,17 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, Mask
 from ..language import ir
 from ..language.sizes import Sizes
 from ..language.types import Types, identity
-
-Array = NDArray[Any]
-Mask = NDArray[np.bool_]
 
 
 @dataclass

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, Mask
 from ..errors import BoundsError, Fault, NumberError
 from ..language import ir
 from ..language.render import statement as show_statement
@@ -26,9 +26,6 @@ from .grid import GRID_POINTS, Grid
 from .point import Point, number, reason
 from .reference import Interpreter
 from .state import Tensor
-
-Array = NDArray[Any]
-Mask = NDArray[np.bool_]
 
 GIVEN, MADE = 1, 2  # where an infinity comes from
 

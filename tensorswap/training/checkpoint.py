@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..errors import ArgumentError
 from . import tensorfile
 
-Array = NDArray[Any]
 FORMAT = "tensorswap checkpoint 2"
 EARLIER = "tensorswap checkpoint 1"  # without a checksum: refused, its parameters can be read as any tensors
 HISTORY = "history "  # before the names of losses and metrics: no tensor has a space in its name

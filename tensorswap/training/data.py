@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..errors import ArgumentError, ShapeError
 from ..language import ir
 from ..language.hints import closest
@@ -18,7 +18,6 @@ from .mapped import Mapped, mapped, private
 from .numbers import shown
 from .shuffle import Rows
 
-Array = NDArray[Any]
 BLOCK = 1 << 24  # elements that are looked at in one go
 WHOLE = 1 << 26  # bytes of a file that is read once, and then held
 WINDOW = 1 << 26  # bytes of examples that are read at a time, of a larger one

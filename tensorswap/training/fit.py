@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..errors import ArgumentError, SwapError, SwapWarning, TrainingError
 from ..program import Program
 from . import checkpoint as files
@@ -31,8 +31,6 @@ from .step import prepared
 from .stopping import listening
 from .training_loop import Loop, Stretch, inputs_missing, stretches
 from .update import Update, shapes_of_state, update
-
-Array = NDArray[Any]
 
 AWAY = 0.5  # seconds that compiled steps run before Python comes in
 SAVE_SECONDS = 30.0  # between checkpoints

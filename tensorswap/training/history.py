@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..errors import ArgumentError
 
 
@@ -20,7 +20,7 @@ class History:
     steps: dict[str, list[float]] = field(default_factory=dict)
     epochs: list[dict[str, float]] = field(default_factory=list)
 
-    def add(self, name: str, values: NDArray[Any]) -> None:
+    def add(self, name: str, values: Array) -> None:
         self.steps.setdefault(name, []).extend(float(v) for v in values)
 
     def __getitem__(self, name: str) -> list[float]:

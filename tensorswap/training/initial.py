@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..errors import ArgumentError, DtypeError, ShapeError, SwapError
 from ..language import ir
 from ..language.hints import closest
@@ -18,7 +18,6 @@ from ..run.arguments import BYTES
 from .mapped import private
 from .numbers import shown, whole
 
-Array = NDArray[Any]
 AXES = 32
 WORDS = ("he", "xavier", "normal", "uniform", "zeros", "ones")
 

@@ -15,12 +15,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array, Integers
 from ..errors import ArgumentError, SwapWarning, TrainingError
 from .numbers import shown
 
-Array = NDArray[Any]
 GAP = 1 << 15  # bytes between two examples that are read along rather than jumped over
 BLOCK = 1 << 23  # bytes that are read in one go
 SAMPLE = 1 << 12  # bytes by which a file is told from another one of its name
@@ -58,7 +57,7 @@ class Mapped:
             found += part
         return found
 
-    def take(self, rows: NDArray[np.int64], axis: int) -> Array:
+    def take(self, rows: Integers, axis: int) -> Array:
         """Some of the examples along an axis, in the order asked for."""
         self._tell_of_change()
         outer, count = math.prod(self.shape[:axis]), self.shape[axis]
@@ -91,7 +90,7 @@ class Mapped:
             )
 
 
-def _limited(run: NDArray[np.int64], wanted: NDArray[np.int64], width: int) -> Iterator[NDArray[np.int64]]:
+def _limited(run: Integers, wanted: Integers, width: int) -> Iterator[Integers]:
     """A run of near examples, in parts that are read in one go each."""
     blocks = (wanted[run] - wanted[run[0]]) * width // BLOCK
     yield from np.split(run, np.flatnonzero(np.diff(blocks)) + 1)

@@ -7,16 +7,16 @@ and a run that goes on later finds the same order.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-Rows = NDArray[np.int64]
+from ..arrays import Array, Integers
+
+Rows = Integers
 ROUNDS = 6
 
 
-def shuffled(positions: NDArray[Any], count: int, seed: int, epoch: int) -> Rows:
+def shuffled(positions: Array, count: int, seed: int, epoch: int) -> Rows:
     """The examples at these positions of an epoch's order."""
     half = max((max(count - 1, 1).bit_length() + 1) // 2, 1)
     keys = np.random.SeedSequence([seed & (2**64 - 1), epoch]).generate_state(ROUNDS, np.uint64).astype(np.uint64)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..errors import ArgumentError
 from ..language.hints import closest
 from ..program import Program, merged
@@ -17,8 +17,6 @@ from .numbers import counts, positive, shown, whole
 from .optimizers import optimizer as chosen_optimizer
 from .update import Update, shapes_of_state, update
 from .without_header import plain
-
-Array = NDArray[Any]
 
 
 class Step:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from ..arrays import Array
+
 TYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8")}
 WORDS = {dtype: word for word, dtype in TYPES.items()}
 HEADER = 64 << 20  # bytes that a header may have

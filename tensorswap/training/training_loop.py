@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..debug import switches
 from ..errors import ArgumentError, BoundsError, DtypeError, Fault, NumberError
 from ..interpret import reference
@@ -27,7 +27,6 @@ from .data import Data, picker
 from .shuffle import Rows
 from .update import Update
 
-Array = NDArray[Any]
 LAST_STEP = 2**53
 
 EXAMPLES = 8  # of a batch that an error names

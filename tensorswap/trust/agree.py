@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from ..arrays import Array
+
 RELATIVE = 1e-6  # of the largest element: runs are in float64, and rounding is far below
 
 

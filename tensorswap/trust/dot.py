@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..language import ir
 from ..rules.activity import check_of, integer_uses
 from ..rules.derivation import Adjoint, Derivation, Gradient, HessianVector, Tangent, Without
@@ -17,7 +17,6 @@ from ..rules.optional import without
 from ..run.arguments import bind, defaults
 from .validate import run_bound
 
-Array = NDArray[Any]
 RELATIVE = 1e-7  # of the sum of absolute terms, in float64
 WRONG = 1e-3  # of the same: what lies between may be rounding of large numbers that cancel
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..errors import LimitError, SwapError, TrustError
 from ..interpret import reference
 from ..language import ir
@@ -27,7 +27,6 @@ from .agree import Difference, difference
 from .inputs import Inputs
 from .small import POINTS, nearby, points, small_calls
 
-Array = NDArray[Any]
 Results = dict[str, Array]
 
 REPORT = "this is a fault of tensorswap: please report it with the program's text"

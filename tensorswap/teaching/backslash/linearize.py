@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from numpy.typing import NDArray
-
+from ...arrays import Array
 from ...errors import ArgumentError, DerivativeError
 from ...language import ir
 from ...language.hints import closest
@@ -24,8 +23,6 @@ from .pair import Pair
 from .recognise import Recogniser
 from .spaces import Plain, Space
 from .system import System
-
-Array = NDArray[Any]
 
 
 def backslash(

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...arrays import Array
 from ...errors import LimitError, ShapeError
 from .spaces import Plain, Space
-
-Array = NDArray[Any]
 
 MATRIX_ENTRIES = 2**24  # of a matrix that `matrix` makes
 

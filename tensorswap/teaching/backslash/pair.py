@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...arrays import Array
 from ...language import ir
 from ...language.sizes import Sizes
 from ...lazy import cached_property
@@ -17,8 +17,6 @@ from ...rules.activity import depends_smoothly
 from ...rules.derived_names import next_suffix
 from .operators import Operator
 from .spaces import Plain
-
-Array = NDArray[Any]
 
 
 class Pair(Operator):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...arrays import Array
 from ...language import ir
 from ...language.build import ONE, conjunction, conjuncts, negate
 from ...language.ir import Expr
@@ -19,8 +19,6 @@ from ...program import Program
 from ...rules.differentiate import Contribution, Factor, Over, product
 from .operators import Hadamard, Identity, Kronecker, Left, Operator, Right, Scale, Trace
 from .spaces import Plain
-
-Array = NDArray[Any]
 
 INTERPRETED = 2**22  # points of an expression that is not worth compiling
 

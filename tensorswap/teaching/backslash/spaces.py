@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...arrays import Array
 from ...errors import ArgumentError, ShapeError
-
-Array = NDArray[Any]
 
 ROUNDING = 1e-6  # an element may miss its space by so much, relative to its size: single precision has rounding
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...arrays import Array
 from ...errors import ArgumentError, LimitError
 from ...language.hints import closest
 from .cost import Work, count_work
@@ -15,8 +15,6 @@ from .equations import Entries, Equations
 from .operators import MATRIX_ENTRIES, add, compose
 from .picture import svg_picture, text_picture
 from .spaces import Space
-
-Array = NDArray[Any]
 
 
 class System(Equations):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...arrays import Array
 from ...errors import ArgumentError, DerivativeError
 from ...program import Program
 from ...rules.activity import integer_uses, names_of
@@ -16,7 +16,6 @@ from ...run.arguments import as_array
 from ..flat.gates import gates
 from .complexes import at_complex
 
-Array = NDArray[Any]
 Function = Callable[..., Any]
 
 METHODS = ("forward", "central", "complex")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...arrays import Array, Integers
 from ...errors import ArgumentError
 from ...language import ir
 from ...program import Program
@@ -20,8 +20,6 @@ from ...run.arguments import Bound
 from .entries import MODES
 from .pattern import Pattern, check_size
 from .sparsity import Sparsity, sparsity
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +34,11 @@ class SparseJacobian:
     mode: str
 
     @property
-    def rows(self) -> NDArray[np.int64]:
+    def rows(self) -> Integers:
         return self.pattern.rows
 
     @property
-    def columns(self) -> NDArray[np.int64]:
+    def columns(self) -> Integers:
         return self.pattern.columns
 
     @property
@@ -77,7 +75,7 @@ class Compressed:
     wrt: str
     mode: str | None
     sparsity: Sparsity
-    _colourings: dict[tuple[Any, ...], tuple[Pattern, str, NDArray[np.int64]]] = field(default_factory=dict)
+    _colourings: dict[tuple[Any, ...], tuple[Pattern, str, Integers]] = field(default_factory=dict)
     _derivatives: dict[str, Program] = field(default_factory=dict)
 
     def __call__(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> SparseJacobian:
@@ -100,7 +98,7 @@ class Compressed:
             values = flat[colours[pattern.rows], pattern.columns]
         return SparseJacobian(pattern, values, axes, count, mode)
 
-    def _colouring(self, bound: Bound) -> tuple[Pattern, str, NDArray[np.int64]]:
+    def _colouring(self, bound: Bound) -> tuple[Pattern, str, Integers]:
         """The pattern, and the colours of its columns, or of its rows where those are fewer."""
         needed = integer_uses(self.sparsity.loops)
         integers = tuple((n, bound.arrays[n].tobytes()) for n in sorted(needed) if n in bound.arrays)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...arrays import Array, Integers, Mask
 from ...errors import LimitError
 from ...lazy import cached_property
-
-Integers = NDArray[np.int64]
 
 DENSE_ENTRIES = 2**27  # of an array that `dense` makes
 
@@ -32,7 +29,7 @@ class Pattern:
     def density(self) -> float:
         return self.count / max(1, self.shape[0] * self.shape[1])
 
-    def dense(self) -> NDArray[np.bool_]:
+    def dense(self) -> Mask:
         """As a matrix of truth values."""
         check_size(self.shape)
         result = np.zeros(self.shape, bool)
@@ -130,7 +127,7 @@ def check_size(shape: tuple[int, ...]) -> None:
         )
 
 
-def pattern_of(pairs: tuple[NDArray[Any], NDArray[Any]], shape: tuple[int, int]) -> Pattern:
+def pattern_of(pairs: tuple[Array, Array], shape: tuple[int, int]) -> Pattern:
     """The pattern of pairs in any order, with repetitions."""
     codes = np.unique(pairs[0].astype(np.int64) * shape[1] + pairs[1])
     return Pattern(codes // max(1, shape[1]), codes % max(1, shape[1]), shape)

@@ -6,17 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...arrays import Array, Integers, Mask
 from ...language import ir
 from ...language.affine import is_constant
 from ...language.formula import OPERATIONS, of_arrays
 from ...language.functions import INDEX_FUNCTIONS
 from ...language.ir import Expr
 from ...language.sizes import Sizes
-
-Integers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 ARITHMETIC = frozenset({"+", "-", "*", "//", "%"})
 
@@ -39,7 +36,7 @@ def decidable(node: Expr, integers: Mapping[str, Any]) -> bool:
 class Points:
     """Every point of the indices named, in row-major order; each index is a flat array of positions."""
 
-    def __init__(self, names: list[str], sizes: Sizes, integers: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(self, names: list[str], sizes: Sizes, integers: Mapping[str, Array]) -> None:
         self.sizes, self.integers = sizes, integers
         extents = [sizes.index[name] for name in names]
         self.count = int(np.prod(extents, dtype=np.int64)) if extents else 1

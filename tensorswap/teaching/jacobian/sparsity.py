@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...arrays import Integers
 from ...errors import ArgumentError
 from ...language import ir
 from ...language.affine import affine
@@ -27,7 +27,6 @@ from .linear import Linear, Term
 from .pattern import Pattern, pattern_of
 from .points import Points, decidable
 
-Integers = NDArray[np.int64]
 Pairs = tuple[Integers, Integers]
 
 
