@@ -17,11 +17,10 @@ import numpy as np
 from ..errors import ShapeError
 from ..language.formula import gradient, of_arrays
 from ..language.functions import FUNCTIONS
-from .make import constant, derived, fitted, is_active, plain
+from .make import Gradient, constant, is_active, plain, result
 from .scalar import RULES, Scalar, join, step
-from .tensor import CONSTANT, Tensor
+from .tensor import Tensor
 
-Gradient = Callable[..., Any]
 PYTHON = (float, int)
 
 
@@ -37,13 +36,7 @@ class One:
         if type(operand) is Scalar:
             return self.of_scalar(operand)
         x = plain(operand)
-        z = self.function(x)
-        if not isinstance(operand, Tensor):
-            return z
-        gradient = self.gradient
-        if gradient is None or operand.uses == CONSTANT:
-            return constant(z)
-        return derived(z, (operand,), lambda g: (fitted(gradient(g, z, x), x),))
+        return result(self.function(x), (operand,), (self.gradient,), x)
 
     def of_scalar(self, operand: Scalar) -> Tensor:
         rule = RULES.get(self.name)
@@ -71,18 +64,9 @@ class Two:
 
     def __call__(self, left: Any, right: Any) -> Any:
         x, y = plain(left), plain(right)
-        first = self.first if is_active(left) else None
-        second = self.second if is_active(right) else None
         if type(x) in PYTHON and type(y) in PYTHON:
-            return self.of_scalars(left, right, np.float64(x), np.float64(y), first, second)
-        z = self.value(x, y)
-        if first and second:
-            return derived(z, (left, right), lambda g: (fitted(first(g, z, x, y), x), fitted(second(g, z, x, y), y)))
-        if first:
-            return derived(z, (left,), lambda g: (fitted(first(g, z, x, y), x),))
-        if second:
-            return derived(z, (right,), lambda g: (fitted(second(g, z, x, y), y),))
-        return constant(z) if isinstance(left, Tensor) or isinstance(right, Tensor) else z
+            return self.of_scalars(left, right, np.float64(x), np.float64(y))
+        return result(self.value(x, y), (left, right), (self.first, self.second), x, y)
 
     def value(self, x: Any, y: Any) -> Any:
         try:
@@ -93,17 +77,16 @@ class Two:
                 hint="from the last axis on, sizes are equal, or one of them is 1",
             ) from error
 
-    def of_scalars(
-        self, left: Any, right: Any, x: np.float64, y: np.float64, first: Gradient | None, second: Gradient | None
-    ) -> Any:
+    def of_scalars(self, left: Any, right: Any, x: np.float64, y: np.float64) -> Any:
         """By numpy's rules: Python raises where there is no result."""
+        links: list[Any] = []  # operands and slopes
         with np.errstate(all="ignore"):
             z = self.function(x, y)
-            slopes = [0.0 if rule is None else float(rule(np.float64(1), z, x, y)) for rule in (first, second)]
-        if first and second:
-            return join(left, float(z), slopes[0], right, slopes[1])
-        if first or second:
-            return step(left if first else right, float(z), slopes[0 if first else 1])
+            for operand, rule in ((left, self.first), (right, self.second)):
+                if rule is not None and is_active(operand):
+                    links += [operand, float(rule(np.float64(1), z, x, y))]
+        if links:
+            return join(links[0], float(z), *links[1:]) if links[2:] else step(links[0], float(z), links[1])
         return constant(float(z)) if isinstance(left, Tensor) or isinstance(right, Tensor) else float(z)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from ..errors import DtypeError
 from ..run.arguments import as_array
 from .scalar import leaf, step
 from .tensor import CONSTANT, LEAF, OPEN, Array, Pull, Tensor
+
+Gradient = Callable[..., Any]
 
 
 def tensor(value: Any, *, copy: bool = True) -> Tensor:
@@ -52,6 +55,16 @@ def derived(value: Any, parents: tuple[Tensor, ...], pull: Pull) -> Tensor:
     made = Array()
     made.value, made.grad, made.uses, made.parents, made.pull = value, None, OPEN, parents, pull
     return step(made, value, 1.0) if type(value) is float else made  # a Python float goes on as a scalar
+
+
+def result(value: Any, operands: Sequence[Any], gradients: Sequence[Gradient | None], *context: Any) -> Any:
+    """What was computed of operands: a tensor if one of them is. The gradient by each, None where it is zero, is given
+    that of the value, the value and the context."""
+    active = [(o, rule) for o, rule in zip(operands, gradients, strict=True) if rule is not None and is_active(o)]
+    if active:
+        parents = tuple([operand for operand, _ in active])
+        return derived(value, parents, lambda g: [fitted(rule(g, value, *context), o.value) for o, rule in active])
+    return constant(value) if any(isinstance(operand, Tensor) for operand in operands) else value
 
 
 def plain(operand: Any) -> Any:

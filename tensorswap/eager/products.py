@@ -11,7 +11,7 @@ from ..einsum import einsum_program
 from ..errors import ArgumentError, ShapeError
 from .apply import apply
 from .elementwise import multiply
-from .make import constant, derived, fitted, is_active, plain
+from .make import fitted, plain, result
 from .tensor import Tensor
 
 
@@ -25,28 +25,21 @@ def matmul(left: Any, right: Any) -> Any:
             f"the shapes {np.shape(x)} and {np.shape(y)} of `@` do not fit",
             hint="the last axis of the left is as long as the last but one of the right; a single number takes `*`",
         ) from error
-    first, second = is_active(left), is_active(right)
-    if first and second:
-        return derived(z, (left, right), lambda g: (_by_left(g, x, y), _by_right(g, x, y)))
-    if first:
-        return derived(z, (left,), lambda g: (_by_left(g, x, y),))
-    if second:
-        return derived(z, (right,), lambda g: (_by_right(g, x, y),))
-    return constant(z) if isinstance(left, Tensor) or isinstance(right, Tensor) else z
+    return result(z, (left, right), (_by_left, _by_right), x, y)
 
 
-def _by_left(g: Any, x: Any, y: Any) -> Any:
+def _by_left(g: Any, z: Any, x: Any, y: Any) -> Any:
     if x.ndim == 2 and y.ndim == 2:
-        return fitted(g @ y.T, x)
+        return g @ y.T
     g, x2, y2 = _as_matrices(g, x, y)
-    return fitted(fitted(g @ np.swapaxes(y2, -1, -2), x2).reshape(x.shape), x)
+    return fitted(g @ np.swapaxes(y2, -1, -2), x2).reshape(x.shape)
 
 
-def _by_right(g: Any, x: Any, y: Any) -> Any:
+def _by_right(g: Any, z: Any, x: Any, y: Any) -> Any:
     if x.ndim == 2 and y.ndim == 2:
-        return fitted(x.T @ g, y)
+        return x.T @ g
     g, x2, y2 = _as_matrices(g, x, y)
-    return fitted(fitted(np.swapaxes(x2, -1, -2) @ g, y2).reshape(y.shape), y)
+    return fitted(np.swapaxes(x2, -1, -2) @ g, y2).reshape(y.shape)
 
 
 def _as_matrices(g: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:

@@ -3,70 +3,59 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..errors import ArgumentError, ShapeError
 from .elementwise import sqrt
-from .make import constant, derived, fitted, is_active, plain
+from .make import Gradient, plain, result
 from .tensor import Tensor
 
 
-def sum(operand: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return _reduced(operand, axis, keepdims, np.sum, lambda g, z, x, axes: np.broadcast_to(g, x.shape))
+@dataclass(frozen=True)
+class Reduction:
+    """`gradient` is given the gradient with the reduced axes kept at size 1, the value, the operand and its axes."""
+
+    function: Any
+    gradient: Gradient
+
+    def __call__(self, operand: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        function, x = self.function, np.asarray(plain(operand))
+        axes = _axes(axis, x.ndim)
+        empty = next((k for k in axes if x.shape[k] == 0), None)
+        if function in EXTREME and empty is not None and all(n for k, n in enumerate(x.shape) if k not in axes):
+            raise ShapeError(
+                f"no element is the {EXTREME[function]}: axis {empty} of shape {x.shape} is empty",
+                hint="look at the shape first, or join a first value to it",
+            )
+        z = function(x, axis=axes, keepdims=keepdims)
+        if isinstance(operand, Tensor) and type(operand.value) is float:
+            return operand + 0.0 if function is not np.var else operand * 0.0  # one number: its own sum, mean, max
+        kept = tuple(1 if k in axes else extent for k, extent in enumerate(x.shape))
+        return result(z, (operand,), (lambda g, z: self.gradient(np.reshape(g, kept), z, x, axes),))
 
 
-def mean(operand: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    def gradient(g: Any, z: Any, x: Any, axes: tuple[int, ...]) -> Any:
-        return np.broadcast_to(g / math.prod(x.shape[k] for k in axes), x.shape)
-
-    return _reduced(operand, axis, keepdims, np.mean, gradient)
+def _count(x: Any, axes: tuple[int, ...]) -> int:
+    return math.prod(x.shape[k] for k in axes)
 
 
-def max(operand: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return _reduced(operand, axis, keepdims, np.max, lambda g, z, x, axes: _to_winner(g, x, axes, np.argmax))
+def _by_spread(g: Any, z: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    return g * (x - np.mean(x, axis=axes, keepdims=True)) * (2 / _count(x, axes))
 
 
-def min(operand: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return _reduced(operand, axis, keepdims, np.min, lambda g, z, x, axes: _to_winner(g, x, axes, np.argmin))
-
-
-def prod(operand: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return _reduced(operand, axis, keepdims, np.prod, lambda g, z, x, axes: g * _others(x, axes))
-
-
-def var(operand: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    def gradient(g: Any, z: Any, x: Any, axes: tuple[int, ...]) -> Any:
-        return g * (x - np.mean(x, axis=axes, keepdims=True)) * (2 / math.prod(x.shape[k] for k in axes))
-
-    return _reduced(operand, axis, keepdims, np.var, gradient)
+EXTREME = {np.max: "largest", np.min: "smallest"}
+sum = Reduction(np.sum, lambda g, z, x, axes: np.broadcast_to(g, x.shape))
+mean = Reduction(np.mean, lambda g, z, x, axes: np.broadcast_to(g / _count(x, axes), x.shape))
+max = Reduction(np.max, lambda g, z, x, axes: _to_winner(g, x, axes, np.argmax))
+min = Reduction(np.min, lambda g, z, x, axes: _to_winner(g, x, axes, np.argmin))
+prod = Reduction(np.prod, lambda g, z, x, axes: g * _others(x, axes))
+var = Reduction(np.var, _by_spread)
 
 
 def std(operand: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return sqrt(var(operand, axis, keepdims))
-
-
-def _reduced(operand: Any, axis: Any, keepdims: bool, function: Any, gradient: Any) -> Any:
-    """`gradient` is given the gradient with the reduced axes kept at size 1, the value, the operand and its axes."""
-    x = np.asarray(plain(operand))
-    axes = _axes(axis, x.ndim)
-    empty = next((k for k in axes if x.shape[k] == 0), None)
-    if function in (np.max, np.min) and empty is not None and all(n for k, n in enumerate(x.shape) if k not in axes):
-        raise ShapeError(
-            f"no element is the {'largest' if function is np.max else 'smallest'}: axis {empty} of shape {x.shape} is "
-            "empty",
-            hint="look at the shape first, or join a first value to it",
-        )
-    z = function(x, axis=axes, keepdims=keepdims)
-    if not isinstance(operand, Tensor):
-        return z
-    if type(operand.value) is float:
-        return operand + 0.0 if function is not np.var else operand * 0.0  # one number: its own sum, mean, max
-    if not is_active(operand):
-        return constant(z)
-    kept = tuple(1 if k in axes else extent for k, extent in enumerate(x.shape))
-    return derived(z, (operand,), lambda g: (fitted(gradient(np.reshape(g, kept), z, x, axes), x),))
 
 
 def _axes(axis: Any, ndim: int) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, BoundsError, ShapeError
-from .make import constant, derived, fitted, is_active, plain
+from .make import Gradient, plain, result
 from .tensor import Tensor
 
 
@@ -21,19 +21,18 @@ def getitem(operand: Tensor, key: Any) -> Tensor:
         z = np.asarray(x)[parts]
     except IndexError as error:
         raise BoundsError(f"an index of a tensor of shape {np.shape(x)}: {error}") from error
-    if not is_active(operand):
-        return constant(z)
     repeated = any(isinstance(part, np.ndarray) and part.dtype != np.bool_ for part in parts)
 
-    def pull(g: Any) -> tuple[Any]:
-        result = np.zeros(np.shape(x), g.dtype)
+    def back(g: Any, z: Any) -> Any:
+        grad = np.zeros(np.shape(x), g.dtype)
         if repeated:
-            np.add.at(result, parts, g)
+            np.add.at(grad, parts, g)
         else:
-            result[parts] = g
-        return (fitted(result, x),)
+            grad[parts] = g
+        return grad
 
-    return derived(z, (operand,), pull)
+    made: Tensor = result(z, (operand,), (back,))
+    return made
 
 
 def _part(part: Any) -> Any:
@@ -61,12 +60,7 @@ def _moved(operand: Any, move: Callable[[Any], Any], back: Callable[[Any, tuple[
         z = move(x)
     except ValueError as error:
         raise ShapeError(f"shape {x.shape}: {error}") from error
-    if not isinstance(operand, Tensor):
-        return z
-    if not is_active(operand):
-        return constant(z)
-    value = operand.value
-    return derived(z, (operand,), lambda g: (fitted(back(g, x.shape), value),))
+    return result(z, (operand,), (lambda g, z: back(g, x.shape),))
 
 
 def reshape(operand: Any, shape: Any) -> Any:
@@ -125,17 +119,16 @@ def _joined(
         z = join()
     except ValueError as error:
         raise ShapeError(f"the shapes {', '.join(str(v.shape) for v in values)} do not join: {error}") from error
-    active = [k for k, operand in enumerate(operands) if is_active(operand)]
-    if not active:
-        return constant(z) if any(isinstance(operand, Tensor) for operand in operands) else z
-    parents = tuple(operands[k] for k in active)
-    ends = np.cumsum([1 if stacked else v.shape[axis] for v in values])
+    ends = np.cumsum([0, *(1 if stacked else v.shape[axis] for v in values)])
 
-    def pull(g: Any) -> list[Any]:
-        parts = np.split(g, ends[:-1], axis)
-        return [fitted(np.reshape(parts[k], values[k].shape), operands[k].value) for k in active]
+    def part(k: int) -> Gradient:
+        def back(g: Any, z: Any) -> Any:
+            own = np.moveaxis(g, axis, 0)[ends[k] : ends[k + 1]]
+            return np.moveaxis(own, 0, axis).reshape(values[k].shape)
 
-    return derived(z, parents, pull)
+        return back
+
+    return result(z, operands, [part(k) for k in range(len(values))])
 
 
 def where(condition: Any, then: Any, otherwise: Any) -> Any:
@@ -145,16 +138,5 @@ def where(condition: Any, then: Any, otherwise: Any) -> Any:
         z = np.where(c, x, y)
     except ValueError as error:
         raise ShapeError(f"the shapes {np.shape(c)}, {np.shape(x)} and {np.shape(y)} do not broadcast") from error
-    parents = tuple(operand for operand in (then, otherwise) if is_active(operand))
-    if not parents:
-        return constant(z) if any(isinstance(operand, Tensor) for operand in (condition, then, otherwise)) else z
-
-    def pull(g: Any) -> list[Any]:
-        parts = []
-        if is_active(then):
-            parts.append(fitted(np.where(c, g, 0), x))
-        if is_active(otherwise):
-            parts.append(fitted(np.where(c, 0, g), y))
-        return parts
-
-    return derived(z, parents, pull)
+    gradients = (None, lambda g, z: np.where(c, g, 0), lambda g, z: np.where(c, 0, g))
+    return result(z, (condition, then, otherwise), gradients)
