@@ -18,6 +18,7 @@ from .export import export
 from .export.c_file import c_file
 from .interpret import reference, watch
 from .language import ir, render
+from .language.bound import Bound
 from .language.check import check
 from .language.parse import Source, parse
 from .language.printable import check_printable
@@ -31,7 +32,7 @@ from .rules.derived_names import next_suffix
 from .rules.inline import inline
 from .rules.optional import optional_tensors, without
 from .rules.written_once import shown_by_text
-from .run.arguments import Bound, bind, defaults
+from .run.arguments import bind, defaults
 from .run.call import Caller
 from .run.execute import Executable
 from .run.steps import derived_in_steps
@@ -180,8 +181,7 @@ class Program:
 
     def _interpreted(self, arguments: Mapping[str, Any]) -> dict[str, Array]:
         self._check_origin(arguments)
-        bound = bind(self._loops, arguments)
-        return reference.run(bound.loops, bound.arrays, bound.sizes, bound.kinds, bound.dtype)
+        return reference.run(bind(self._loops, arguments))
 
     def _watched(
         self, arguments: Mapping[str, Any], nan: bool | None = None, bounds: bool | None = None
@@ -194,11 +194,7 @@ class Program:
         elif self._origin is not None and self._origin._is_complete(arguments):
             own = {name: value for name, value in arguments.items() if name in self._origin._loops.names}
             self._origin._for_call(own)._watched(own, nan, bounds)
-        bound = bind(self._loops, arguments)
-        return watch.run(
-            bound.loops, bound.arrays, bound.sizes, bound.kinds, bound.dtype,
-            nan=nan, bounds=bounds, note=self._note,
-        )  # fmt: skip
+        return watch.run(bind(self._loops, arguments), nan, bounds, self._note)
 
     def _note(self, number: int) -> str:
         """Which rule made the statement of a number of which statement, if this is an adjoint."""
@@ -226,8 +222,7 @@ class Program:
         if not self._shown:
             self.run_reference(own)
             return True
-        bound = bind(self._loops, own)
-        return reference.check(bound.loops, bound.arrays, bound.sizes, bound.kinds)
+        return reference.check(bind(self._loops, own))
 
     def _is_complete(self, arguments: Mapping[str, Any]) -> bool:
         """Whether the arguments of a derivative suffice for a call."""

@@ -14,6 +14,7 @@ import pytest
 import tensorswap as ts
 from tensorswap import library
 from tensorswap.errors import TrustError
+from tensorswap.interpret import reference
 from tensorswap.language import ir
 from tensorswap.plan import prepare
 from tensorswap.plan.work import Work
@@ -30,7 +31,6 @@ from tensorswap.trust.validate import (
     changed_by_plan,
     changed_by_steps,
     derivation_stages,
-    run_bound,
 )
 from tests.corpus import CORPUS
 
@@ -44,7 +44,7 @@ def calls(loops: ir.Loops) -> Iterator[Inputs]:
     statics = {name: 2 for name in loops.static_names if name not in loops.static_defaults}
     for made in small_calls(loops, statics, {}):
         try:
-            run_bound(made.bound)
+            reference.run(made.bound)
         except ts.SwapError:  # random whole numbers need not fit together
             continue
         yield made

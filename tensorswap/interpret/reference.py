@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ..arrays import Array
 from ..language import ir
+from ..language.bound import Bound
 from ..language.bounds import unproven
-from ..language.sizes import Sizes
-from ..language.types import Kind, infer_types
 from ..room import check_room, of_tensor
 from .grid import Grid
 from .state import State
 
 
-def run(
-    loops: ir.Loops, arrays: Mapping[str, Array], sizes: Sizes, kinds: Mapping[str, Kind], default: np.dtype[Any]
-) -> dict[str, Array]:
-    """The outputs of a program whose calls are inlined, whose batch indices are expanded and whose sizes agree.
-
-    Every access is checked before anything runs. `kinds` are those of the inputs; weak results become `default`.
-    """
-    types = infer_types(loops, kinds)
-    check_room(of_tensor(name, sizes.shapes[name], types.tensors[name].dtype.itemsize) for name in loops.written)
-    interpreter = Interpreter(loops, arrays, sizes, types)
+def run(bound: Bound) -> dict[str, Array]:
+    """The outputs of a program. Every access is checked before anything runs."""
+    loops, shapes, types = bound.loops, bound.sizes.shapes, bound.types.tensors
+    check_room(of_tensor(name, shapes[name], types[name].dtype.itemsize) for name in loops.written)
+    interpreter = Interpreter(loops, bound.arrays, bound.sizes, bound.types)
     with np.errstate(all="ignore"):
         interpreter.check_accesses()
         interpreter.run(loops.body, {})
-    return {name: interpreter.result(name, default) for name in loops.outputs}
+    return {name: interpreter.result(name, bound.dtype) for name in loops.outputs}
 
 
-def check(loops: ir.Loops, arrays: Mapping[str, Array], sizes: Sizes, kinds: Mapping[str, Kind]) -> bool:
+def check(bound: Bound) -> bool:
     """The checks that a run makes before it starts; True if it took the values of the inputs, not only their range."""
     with np.errstate(all="ignore"):
-        return Interpreter(loops, arrays, sizes, infer_types(loops, kinds)).check_accesses()
+        return Interpreter(bound.loops, bound.arrays, bound.sizes, bound.types).check_accesses()
 
 
 class Interpreter(State):
@@ -71,8 +64,7 @@ class Interpreter(State):
         computed = set(self.loops.written)
         open_uses = unproven(self.loops, self.sizes, gathered)
         for use in open_uses:
-            parts = [*use.access.indices, *use.conditions]
-            if any(isinstance(n, ir.Access) and n.tensor in computed for part in parts for n in ir.walk(part)):
+            if use.reads & computed:
                 continue
             grid = Grid(self, use.statement, {})
             mask = np.ones((1,) * len(grid.shape), bool)

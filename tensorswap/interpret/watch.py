@@ -12,16 +12,14 @@ import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ..arrays import Array, Mask
 from ..errors import BoundsError, Fault, NumberError
 from ..language import ir
+from ..language.bound import Bound
 from ..language.render import statement as show_statement
-from ..language.sizes import Sizes
-from ..language.types import Kind, infer_types
 from .grid import GRID_POINTS, Grid
 from .point import Point, number, reason
 from .reference import Interpreter
@@ -50,43 +48,23 @@ def indices_at(grid: Grid, point: int) -> dict[str, int]:
     return {**grid.fixed, **{n: int(k) for n, k in zip(grid.names, np.unravel_index(point, grid.shape), strict=True)}}
 
 
-def run(
-    loops: ir.Loops,
-    arrays: Mapping[str, Array],
-    sizes: Sizes,
-    kinds: Mapping[str, Kind],
-    default: np.dtype[Any],
-    *,
-    nan: bool,
-    bounds: bool,
-    note: Callable[[int], str] = lambda _: "",
-) -> dict[str, Array]:
+def run(bound: Bound, nan: bool, bounds: bool, note: Callable[[int], str] = lambda _: "") -> dict[str, Array]:
     """As the interpreter's `run`. `note` tells of the statement of a number where it came from."""
-    watcher = Watcher(loops, arrays, sizes, kinds, nan=nan, bounds=bounds, note=note)
+    watcher = Watcher(bound, nan, bounds, note)
     with np.errstate(all="ignore"):
         if not bounds:  # else each access is checked at its read
             watcher.check_accesses()
-        watcher.run(loops.body, {})
+        watcher.run(bound.loops.body, {})
         if nan:
             watcher.check_outputs()
-    return {name: watcher.result(name, default) for name in loops.outputs}
+    return {name: watcher.result(name, bound.dtype) for name in bound.loops.outputs}
 
 
 class Watcher(Interpreter):
-    def __init__(
-        self,
-        loops: ir.Loops,
-        arrays: Mapping[str, Array],
-        sizes: Sizes,
-        kinds: Mapping[str, Kind],
-        *,
-        nan: bool,
-        bounds: bool,
-        note: Callable[[int], str],
-    ) -> None:
-        super().__init__(loops, arrays, sizes, infer_types(loops, kinds))
+    def __init__(self, bound: Bound, nan: bool, bounds: bool, note: Callable[[int], str]) -> None:
+        super().__init__(bound.loops, bound.arrays, bound.sizes, bound.types)
         self.nan, self.bounds, self.note = nan, bounds, note
-        self.numbers = {id(s): k for k, s in enumerate(loops.statements, 1)}
+        self.numbers = {id(s): k for k, s in enumerate(self.loops.statements, 1)}
         self.infinite: dict[str, Array] = {}  # of tensors with infinities: where each of them comes from
         self.births: list[Event] = []  # of infinities
         self.early: dict[str, list[Event]] = {}  # reads of what nothing had written

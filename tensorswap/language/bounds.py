@@ -28,6 +28,12 @@ class Use:
     conditions: tuple[Expr, ...]
     inside: bool
 
+    @property
+    def reads(self) -> frozenset[str]:
+        """The tensors whose values decide where it goes, and whether."""
+        parts = (*self.access.indices, *self.conditions)
+        return frozenset(n.tensor for part in parts for n in ir.walk(part) if isinstance(n, ir.Access))
+
 
 def uses(loops: ir.Loops) -> Iterator[Use]:
     """Every access of a program with its conditions."""

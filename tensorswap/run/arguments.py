@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError, DtypeError, Fault, ShapeError
 from ..language import ir
+from ..language.bound import Bound
 from ..language.hints import closest
 from ..language.render import access as show_access
 from ..language.sizes import SizeRules, Sizes, infer, resolve
@@ -25,17 +25,6 @@ BYTES = 2**46  # a result beyond this is a mistake, and is refused before anythi
 POINTS = 2**48  # values of an index, for which a kernel would need days
 
 Array = NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Bound:
-    """What a run needs. The kinds of inputs that were plain Python numbers are weak; weak results become `dtype`."""
-
-    loops: ir.Loops
-    arrays: dict[str, Array]
-    kinds: dict[str, Kind]
-    sizes: Sizes
-    dtype: np.dtype[Any]
 
 
 def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from ..errors import ArgumentError
 from ..interpret import reference
 from ..language import ir
+from ..language.bound import Bound
 from ..language.word import WORD
 from ..plan.table import PlanTable, row
 from .again import Again, can_be_made
-from .arguments import Bound, bind, defaults
+from .arguments import bind, defaults
 from .execute import Executable
 from .safe import needs_interpreter, ranges_of
 from .source import source
@@ -92,8 +93,8 @@ class Caller:
             known = self.prepare(bound)
             self.certify(bound, None if known.executable is None else known.executable.loops)
         if known.executable is None:
-            return reference.run(bound.loops, bound.arrays, bound.sizes, bound.kinds, bound.dtype)
-        exact = reference.check(bound.loops, bound.arrays, bound.sizes, bound.kinds) or exact
+            return reference.run(bound)
+        exact = reference.check(bound) or exact
         executable = known.executable
         if signature is not None:
             convert = executable.conversions(arguments)

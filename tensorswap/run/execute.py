@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..kernel.ir import Role
 from ..language import ir
+from ..language.bound import Bound
 from ..language.types import Types, identity, infer_types
 from ..lazy import cached_property
 from ..lower.expression import Expressions
@@ -24,7 +25,6 @@ from ..plan.first_writes import Planned, settle
 from ..plan.nest import Nest, Nester, lifetimes
 from ..plan.prepare import prepare
 from ..room import SETTING, SMALL, Needed, check_room, of_tensor
-from .arguments import Bound
 from .interrupt import LONG, STOP, interruptibly
 from .memory import ALIGN, Buffer, place
 
@@ -47,8 +47,7 @@ class Executable:
         self.products = matrix_products(bound.loops, bound.sizes) if same else None
         work = prepare(bound.loops, bound.sizes)
         self.loops, self.sizes = settle(work.loops, work.sizes), work.sizes
-        written = infer_types(bound.loops, bound.kinds)  # of the program as it was written: a plan changes no type
-        self.types: Types = infer_types(self.loops, bound.kinds, written.tensors)
+        self.types: Types = infer_types(self.loops, bound.kinds, bound.types.tensors)  # a plan changes no type
         self.default = bound.dtype
         self.constant = constant_indices(self.loops)
         self.kernels: list[Lowered] = []

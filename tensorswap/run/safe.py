@@ -9,14 +9,13 @@ import numpy as np
 
 from ..language import ir
 from ..language.affine import is_constant
+from ..language.bound import Bound
 from ..language.bounds import unproven
 from ..language.ir import Number
 from ..language.render import access as show_access
 from ..language.render import expression as show
-from ..language.types import infer_types
 from ..language.word import WORD, Reaches
 from ..rules.written_once import shown_by_text
-from .arguments import Bound
 
 DEEP = 150  # levels of an expression that kernels hold; each is a pair of parentheses, and Python reads 200
 
@@ -36,7 +35,7 @@ def needs_interpreter(bound: Bound, ranges: Ranges | None = None) -> str | None:
     for statement in bound.loops.statements:
         if max(ir.depth(statement.value), 0 if statement.guard is None else ir.depth(statement.guard)) > DEEP:
             return f"an expression of {statement.target.tensor} is nested more than {DEEP} levels deep"
-    types = infer_types(bound.loops, bound.kinds)
+    types = bound.types
     for statement in bound.loops.statements:
         for node in statement.nodes:
             if not isinstance(node, ir.Binary) or node.operator not in ("//", "%") or types.of(node).dtype.kind == "f":
@@ -52,8 +51,7 @@ def needs_interpreter(bound: Bound, ranges: Ranges | None = None) -> str | None:
     for node in reaches.unsigned():
         return f"`{show(node)}` may be beyond 2**63"
     for use in unproven(bound.loops, bound.sizes, gathered):
-        parts = [*use.access.indices, *use.conditions]
-        if any(isinstance(n, ir.Access) and n.tensor in computed for part in parts for n in ir.walk(part)):
+        if use.reads & computed:
             return f"only a run shows whether {show_access(use.access)} is in bounds"
     return None
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..language import ir
+from ..language.bound import Bound
 from ..language.sizes import Sizes, infer, resolve
 from ..plan.contraction_order import has_long_product, order_products
 from ..plan.work import Work
 from ..rules.derivation import Derivation
 from ..rules.expand import expand
-from .arguments import Bound
 
 
 def derived_in_steps(

@@ -13,12 +13,12 @@ from ..debug import switches
 from ..errors import ArgumentError, BoundsError, DtypeError, Fault, NumberError
 from ..interpret import reference
 from ..language import ir
+from ..language.bound import Bound
 from ..language.bounds import unproven
-from ..language.types import infer_types
 from ..language.word import WORD
 from ..program import Program
 from ..rules.activity import integer_uses
-from ..run.arguments import Bound, bind
+from ..run.arguments import bind
 from ..run.call import threads
 from ..run.chunk import Chunk
 from ..run.execute import Executable
@@ -103,7 +103,7 @@ class Loop:
 
     def _check_types(self, bound: Bound) -> None:
         """Parameters and state keep their type: kernels write them where they stand."""
-        types = infer_types(bound.loops, bound.kinds).tensors
+        types = bound.types.tensors
         for name, array in self.arrays.items():
             if types[name].dtype != array.dtype:
                 whole = [n for n, a in self.data.examples.items() if a.dtype.kind in "iu" and a.dtype.itemsize >= 4]
@@ -122,8 +122,7 @@ class Loop:
 
     def _check(self, arguments: Mapping[str, Any]) -> None:
         for program in (self.update.model, self.update.program):
-            bound = bind(program.loops, {n: v for n, v in arguments.items() if n in program.inputs})
-            reference.check(bound.loops, bound.arrays, bound.sizes, bound.kinds)
+            reference.check(bind(program.loops, {n: v for n, v in arguments.items() if n in program.inputs}))
 
     def fill(self, rows: Rows, size: int) -> Rows:
         """Brings examples in, and checks them: a file may have changed since all of it was, and so may the order."""

@@ -7,24 +7,28 @@ interpreter gives. What cannot be called at tiny sizes has no certificate, and r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from ..errors import SwapError, TrustError
+from ..interpret import reference
 from ..language import ir, render
+from ..language.bound import Bound
 from ..language.stages import Stage
 from ..plan.prepare import prepare
 from ..rules.derivation import Derivation
-from ..run.arguments import Bound
 from ..run.steps import derived_in_steps
 from .agree import difference
 from .dot import Products, dot_test
 from .small import nearby, small_calls
-from .validate import REPORT, changed_by_plan, changed_by_steps, is_steady, run_bound, run_planned
+from .validate import REPORT, changed_by_plan, changed_by_steps, is_steady, run_planned
 
 OFF = "ts.debug(certify=False) switches this check off, and gives the wrong result"
+
+CALLS = 3
 
 Kinds = Mapping[str, np.dtype[Any]]
 
@@ -34,7 +38,7 @@ def certify_derivative(
 ) -> bool:
     """Raises if a derivative is wrong. True if it was shown right at some point."""
     failed = 0
-    for made in _some(small_calls(origin, statics, types)):
+    for made in islice(small_calls(origin, statics, types), CALLS):
         try:
             found = dot_test(origin, derivation, derived, made.arguments, seed=1)
         except SwapError:  # the partner is refused, or this point is out of bounds
@@ -57,10 +61,10 @@ def certify_plan(bound: Bound, origin: ir.Loops | None, derivation: Derivation |
     weights = dict(bound.sizes.index)
     types = {name: array.dtype for name, array in bound.arrays.items()}
     failed = 0
-    for made in _some(small_calls(bound.loops, bound.sizes.statics, types)):
+    for made in islice(small_calls(bound.loops, bound.sizes.statics, types), CALLS):
         small = made.bound
         try:
-            wanted = run_bound(small)
+            wanted = reference.run(small)
         except SwapError:
             continue
         stepped = small
@@ -85,11 +89,6 @@ def certify_plan(bound: Bound, origin: ir.Loops | None, derivation: Derivation |
     return False
 
 
-def _some(calls: Iterator[Any], most: int = 3) -> Iterator[Any]:
-    for _, made in zip(range(most), calls, strict=False):
-        yield made
-
-
 def _wrong_derivative(derived: ir.Loops, found: Products) -> TrustError:
     """Shows the whole derivative: any statement of it may be the wrong one."""
     lines = "\n".join(f"    {line}" for line in render.program(derived).splitlines()[:40])
@@ -97,6 +96,3 @@ def _wrong_derivative(derived: ir.Loops, found: Products) -> TrustError:
         f"a derivative is wrong: <v, J'w> = {found.adjoint:.9g}, but <Jv, w> = {found.tangent:.9g}\n{lines}",
         hint=f"{REPORT}; {OFF}",
     )
-
-
-Certifier = Callable[[Bound], None]

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
+from ..interpret import reference
 from ..language import ir
 from ..rules.activity import check_of, integer_uses
 from ..rules.derivation import Adjoint, Derivation, Gradient, HessianVector, Tangent, Without
 from ..rules.derived_names import next_suffix
 from ..rules.optional import without
 from ..run.arguments import bind, defaults
-from .validate import run_bound
 
 RELATIVE = 1e-7  # of the sum of absolute terms, in float64
 WRONG = 1e-3  # of the same: what lies between may be rounding of large numbers that cancel
@@ -58,46 +58,32 @@ def dot_test(
     generator = np.random.default_rng(seed)
     arguments = {**defaults(origin), **arguments}
     shorter = without(origin, missing) if missing else origin
-    if isinstance(derivation, HessianVector):
-        return _symmetry(derivation, shorter, derived, arguments, generator)
-    if isinstance(derivation, Tangent):
-        outputs = [n for n in derivation.only or origin.outputs if n not in integer_uses(origin)]
-        other: Derivation = Adjoint(derivation.wrt, tuple(outputs))
-        wrt, of = derivation.wrt, tuple(outputs)
-    elif isinstance(derivation, Adjoint | Gradient):
-        given = (derivation.of,) if isinstance(derivation, Gradient) else derivation.of
-        wrt, of = derivation.wrt, check_of(origin, given)
-        other = Tangent(wrt, of)
-    else:
-        return None
-    partner = other(origin)
-    partner = without(partner, missing) if missing else partner
-    backward, forward = (partner, derived) if isinstance(derivation, Tangent) else (derived, partner)
-    grad, dot = next_suffix(origin, "grad"), next_suffix(origin, "dot")
-    wrt = tuple(name for name in wrt if name not in missing)
     with np.errstate(all="ignore"):  # a point where something overflows says nothing
-        return _products(derivation, arguments, wrt, of, (backward, grad), (forward, dot), generator)
-
-
-def _products(
-    derivation: Derivation,
-    arguments: Mapping[str, Any],
-    wrt: tuple[str, ...],
-    of: tuple[str, ...],
-    adjoint: tuple[ir.Loops, str],
-    tangent: tuple[ir.Loops, str],
-    generator: np.random.Generator,
-) -> Products:
-    (backward, grad), (forward, dot) = adjoint, tangent
-    directions = {f"{x}.{dot}": generator.standard_normal(np.shape(arguments[x])) for x in wrt}
-    along = _run(forward, {**arguments, **directions})
-    seeds = {f"{y}.{grad}": generator.standard_normal(along[f"{y}.{dot}"].shape) for y in of}
-    if isinstance(derivation, Gradient):
-        seeds = {f"{y}.{grad}": np.ones(()) for y in of}
-    back = _run(backward, {**arguments, **({} if isinstance(derivation, Gradient) else seeds)})
-    left = [directions[f"{x}.{dot}"] * back[f"{x}.{grad}"] for x in wrt]
-    right = [seeds[f"{y}.{grad}"] * along[f"{y}.{dot}"] for y in of]
-    return Products(_sum(left), _sum(right), _sum(map(np.abs, [*left, *right])))
+        if isinstance(derivation, HessianVector):
+            return _symmetry(derivation, shorter, derived, arguments, generator)
+        if isinstance(derivation, Tangent):
+            named = derivation.only or origin.outputs
+            wrt, of = derivation.wrt, tuple(name for name in named if name not in integer_uses(origin))
+            partner = Adjoint(wrt, of)(origin)
+        elif isinstance(derivation, Adjoint | Gradient):
+            given = (derivation.of,) if isinstance(derivation, Gradient) else derivation.of
+            wrt, of = derivation.wrt, check_of(origin, given)
+            partner = Tangent(wrt, of)(origin)
+        else:
+            return None
+        partner = without(partner, missing) if missing else partner
+        backward, forward = (partner, derived) if isinstance(derivation, Tangent) else (derived, partner)
+        grad, dot = next_suffix(origin, "grad"), next_suffix(origin, "dot")
+        wrt = tuple(name for name in wrt if name not in missing)
+        directions = {f"{x}.{dot}": generator.standard_normal(np.shape(arguments[x])) for x in wrt}
+        along = _run(forward, {**arguments, **directions})
+        if isinstance(derivation, Gradient):  # its seed is 1, and not given
+            seeds: dict[str, Array] = {}
+        else:
+            seeds = {f"{y}.{grad}": generator.standard_normal(along[f"{y}.{dot}"].shape) for y in of}
+        back = _run(backward, {**arguments, **seeds})
+        left = [directions[f"{x}.{dot}"] * back[f"{x}.{grad}"] for x in wrt]
+        return _compared(left, [seeds.get(f"{y}.{grad}", 1.0) * along[f"{y}.{dot}"] for y in of])
 
 
 def _symmetry(
@@ -114,26 +100,17 @@ def _symmetry(
     dot = next_suffix(derivation.gradient(origin), "dot")
     one, two = ({x: generator.standard_normal(np.shape(arguments[x])) for x in names} for _ in range(2))
     first, second = (_run(derived, {**arguments, **{f"{x}.{dot}": v[x] for x in names}}) for v in (one, two))
-    with np.errstate(all="ignore"):
-        return _same(names, one, two, first, second, f"{grad}.{dot}")
+    left = [two[x] * first[f"{x}.{grad}.{dot}"] for x in names]
+    return _compared(left, [one[x] * second[f"{x}.{grad}.{dot}"] for x in names])
 
 
-def _same(
-    names: tuple[str, ...],
-    one: Mapping[str, Array],
-    two: Mapping[str, Array],
-    first: Mapping[str, Array],
-    second: Mapping[str, Array],
-    suffix: str,
-) -> Products:
-    left = [two[x] * first[f"{x}.{suffix}"] for x in names]
-    right = [one[x] * second[f"{x}.{suffix}"] for x in names]
+def _compared(left: list[Array], right: list[Array]) -> Products:
     return Products(_sum(left), _sum(right), _sum(map(np.abs, [*left, *right])))
 
 
 def _run(loops: ir.Loops, arguments: Mapping[str, Any]) -> dict[str, Array]:
     taken = {*loops.inputs, *loops.static_names, *loops.indices, *loops.known}
-    return run_bound(bind(loops, {name: value for name, value in arguments.items() if name in taken}))
+    return reference.run(bind(loops, {name: value for name, value in arguments.items() if name in taken}))
 
 
 def _sum(parts: Any) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import ArgumentError, ShapeError
 from ..language import ir
+from ..language.bound import Bound
 from ..language.hints import closest
 from ..language.interval import interval
 from ..language.ir import Expr, Number
@@ -22,7 +23,7 @@ from ..language.sizes import Sizes, bare_uses, bare_written, infer
 from ..rules.activity import integer_uses
 from ..rules.batch import expand_batch
 from ..rules.expand import expand
-from ..run.arguments import Bound, bind, defaults
+from ..run.arguments import bind, defaults
 
 SIZE = 64  # of an index that nobody named
 BYTES = 2**31  # sizes that nobody named may not ask for more

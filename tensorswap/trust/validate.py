@@ -12,13 +12,14 @@ from ..arrays import Array
 from ..errors import LimitError, SwapError, TrustError
 from ..interpret import reference
 from ..language import ir
+from ..language.bound import Bound
 from ..language.render import statement as show
 from ..language.sizes import infer
 from ..language.stages import Stage, watch
 from ..language.types import infer_types
 from ..plan.prepare import prepare
 from ..rules.derivation import Derivation
-from ..run.arguments import Bound, bind
+from ..run.arguments import bind
 from ..run.call import threads
 from ..run.execute import Executable
 from ..run.safe import needs_interpreter
@@ -48,15 +49,10 @@ class Change:
         return TrustError("\n".join(lines), hint=REPORT)
 
 
-def run_bound(bound: Bound) -> Results:
-    return reference.run(bound.loops, bound.arrays, bound.sizes, bound.kinds, bound.dtype)
-
-
 def run_planned(loops: ir.Loops, stage: Stage, bound: Bound) -> Results:
     """The program of a plan, whose own tensors keep the types of the program that it was made of."""
     assert stage.sizes is not None
-    written = infer_types(loops, bound.kinds)
-    types = infer_types(stage.loops, bound.kinds, written.tensors)
+    types = infer_types(stage.loops, bound.kinds, infer_types(loops, bound.kinds).tensors)
     running = reference.Interpreter(stage.loops, bound.arrays, stage.sizes, types, again=True)
     with np.errstate(all="ignore"):
         running.run(stage.loops.body, {})
@@ -84,7 +80,7 @@ def changed_by_derivation(stages: Sequence[Stage], arguments: Mapping[str, Any])
         if stage.name in ("swap", "tangent"):  # a new chain of passes: of a gradient, and then of its tangent, say
             wanted = before = None
         try:
-            found = run_bound(bind(stage.loops, own))
+            found = reference.run(bind(stage.loops, own))
         except SwapError as error:
             if wanted is not None and before is not None and not isinstance(error, LimitError):
                 raise TrustError(
@@ -104,14 +100,14 @@ def is_steady(bound: Bound) -> bool:
     number, rounding in another order shows, and two right programs differ."""
     taken = {*bound.sizes.index} - infer(bound.loops).index.keys()
     given = {**bound.arrays, **bound.sizes.statics, **{name: bound.sizes.index[name] for name in taken}}
-    wanted = run_bound(bound)
-    return difference(wanted, run_bound(nearby(Inputs(given, bound)).bound)) is None
+    wanted = reference.run(bound)
+    return difference(wanted, reference.run(nearby(Inputs(given, bound)).bound)) is None
 
 
 def changed_by_plan(bound: Bound, weights: Mapping[str, int]) -> Change | None:
     """The first pass of a plan behind which the program gives other results."""
     stages = plan_stages(bound, weights)
-    wanted = run_bound(bound)
+    wanted = reference.run(bound)
     before = stages[0]
     for stage in stages[1:]:
         if (stage.loops, stage.sizes) != (before.loops, before.sizes):
@@ -129,7 +125,7 @@ def changed_by_steps(
     stepped = derived_in_steps(origin, derivation, bound, weights)
     if stepped is bound:
         return None
-    different = difference(run_bound(bound), run_bound(stepped))
+    different = difference(reference.run(bound), reference.run(stepped))
     if different is None:
         return None
     return _change(Stage("", bound.loops), Stage("derived_in_steps", stepped.loops), different)
@@ -144,7 +140,7 @@ def validate(origin: ir.Loops | None, derivation: Derivation | None, bound: Boun
     count = 0
     for made in (*own, *small_calls(bound.loops, bound.sizes.statics, types)):
         try:
-            wanted = run_bound(made.bound)
+            wanted = reference.run(made.bound)
         except SwapError:  # out of bounds, or written twice: what the call itself does is its caller's to hear
             continue
         count += 1

@@ -9,7 +9,8 @@ import numpy as np
 
 import tensorswap as ts
 from tensorswap.errors import DerivativeError, TrustError
-from tensorswap.run.arguments import Bound, bind
+from tensorswap.language.bound import Bound
+from tensorswap.run.arguments import bind
 from tensorswap.trust.validate import changed_by_derivation, changed_by_plan, derivation_stages
 from tests.second.check import Tally, Wrong, expected, results
 from tests.second.write import Sample

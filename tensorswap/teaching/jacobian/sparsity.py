@@ -13,6 +13,7 @@ from ...arrays import Integers
 from ...errors import ArgumentError
 from ...language import ir
 from ...language.affine import affine
+from ...language.bound import Bound
 from ...language.build import conjuncts, subtract
 from ...language.ir import Expr
 from ...language.paths import always_read
@@ -21,7 +22,7 @@ from ...language.render import expression as show
 from ...lazy import cached_property
 from ...program import Program
 from ...rules.activity import integer_uses
-from ...run.arguments import Bound, bind
+from ...run.arguments import bind
 from .entries import linear
 from .linear import Linear, Term
 from .pattern import Pattern, pattern_of
