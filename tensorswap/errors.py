@@ -93,7 +93,7 @@ class ShapeError(ArgumentError):
     """Sizes disagree, or the size of an index cannot be found."""
 
 
-class BoundsError(SwapError):
+class BoundsError(SwapError, IndexError):
     """An access would leave its tensor, or `=` would write an element twice."""
 
 

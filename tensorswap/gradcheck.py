@@ -10,10 +10,10 @@ import numpy as np
 
 from .arrays import Array
 from .errors import ArgumentError, DtypeError, GradientMismatch
-from .program import Program, merged
+from .program import Program
 from .rules.activity import default_wrt, integer_uses, names_of
 from .rules.derived_names import next_suffix
-from .run.arguments import as_array, defaults
+from .run.arguments import as_array, defaults, merged
 
 
 @dataclass(frozen=True)

@@ -12,30 +12,26 @@ import numpy as np
 from . import library
 from .arrays import Array
 from .debug import switches
-from .errors import ArgumentError, ProgramError
+from .errors import ArgumentError, DerivativeError, ProgramError
 from .explain import explain
-from .export import export
 from .export.c_file import c_file
-from .interpret import reference, watch
+from .export.python_file import python_file
+from .interpret import watch
 from .language import ir, render
 from .language.bound import Bound
 from .language.check import check
 from .language.parse import Source, parse
 from .language.printable import check_printable
-from .language.sizes import infer
 from .lazy import cached_property
 from .plan.table import PlanTable
 from .rules.activity import check_of, check_wrt, default_wrt, names_of
 from .rules.batch import batch
-from .rules.derivation import Adjoint, Derivation, Gradient, HessianVector, Tangent, Without
+from .rules.derivation import Adjoint, Derivation, Gradient, HessianVector, Tangent
 from .rules.derived_names import next_suffix
 from .rules.inline import inline
-from .rules.optional import optional_tensors, without
-from .rules.written_once import shown_by_text
-from .run.arguments import bind, defaults
-from .run.call import Caller
+from .run.arguments import bind, merged
 from .run.execute import Executable
-from .run.steps import derived_in_steps
+from .run.runnable import Runnable
 from .trust.certify import certify_derivative, certify_plan
 from .trust.validate import validate
 from .trust.verdicts import certified
@@ -43,32 +39,14 @@ from .trust.verdicts import certified
 METHODS: dict[str, Callable[..., Any]] = {}  # which packages above this one enter, since they need programs
 
 
-class Program:
+class Program(Runnable):
     """Index-loop statements that run, print, and differentiate into programs of the same kind."""
+
+    _origin: Program | None
 
     def __init__(self, loops: ir.Loops, origin: Program | None = None, derivation: Derivation | None = None) -> None:
         check(loops)
-        self._loops = loops
-        self._origin = origin  # a derivative is refused where its program would be, though it may run none of it
-        self._derivation = derivation  # how the origin's loops became these
-
-    @cached_property
-    def _shown(self) -> bool:
-        """Whether the text shows that `=` writes each element once: if not, only a run can tell."""
-        return shown_by_text(self._loops)
-
-    @property
-    def loops(self) -> ir.Loops:
-        """The IR."""
-        return self._loops
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return self._loops.inputs
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return self._loops.outputs
+        super().__init__(loops, origin, derivation)
 
     def __str__(self) -> str:
         return self._text
@@ -112,41 +90,6 @@ class Program:
         origin = None if self._origin is None else self._origin.loops
         validate(origin, self._derivation, bind(self._loops, arguments), arguments)
 
-    @cached_property
-    def _single(self) -> str | None:
-        """The output, if there is but one."""
-        return self.outputs[0] if len(self.outputs) == 1 else None
-
-    @cached_property
-    def _optional(self) -> frozenset[str]:
-        return frozenset(optional_tensors(self._loops))
-
-    def _for_call(self, arguments: Mapping[str, Any]) -> Program:
-        """The program for a call that leaves optional tensors out."""
-        missing = frozenset(self._optional.difference(arguments))
-        if not missing:
-            return self
-        if missing not in self._shorter:
-            again = None if self._derivation is None else Without(self._derivation, missing)
-            self._shorter[missing] = Program(without(self._loops, missing), self._origin, again)
-        return self._shorter[missing]
-
-    @cached_property
-    def _shorter(self) -> dict[frozenset[str], Program]:
-        """The programs without some of the optional tensors."""
-        return {}
-
-    @cached_property
-    def _caller(self) -> Caller:
-        return Caller(self._loops, self._check_origin, self._in_steps, self.certify)
-
-    def _in_steps(self, bound: Bound) -> Bound:
-        """The same derivative, of the program with long products taken in steps of two: those are differentiated, so
-        that forward and backward pass share them."""
-        if self._origin is None or self._derivation is None:
-            return bound
-        return derived_in_steps(self._origin.loops, self._derivation, bound)
-
     def certify(self, bound: Bound, plan: ir.Loops | None) -> None:
         """Raises if this derivative, or the plan of a call, is wrong: each is looked at once, at tiny sizes. A plan of
         the same statements as one before, for other sizes, is not looked at again."""
@@ -168,20 +111,12 @@ class Program:
             texts = [render.statement(statement) for loops in (bound.loops, plan) for statement in loops.statements]
             certified(("plan", texts, derivation, statics, kinds), lambda: certify_plan(bound, origin, derivation))
 
-    def _check_origin(self, arguments: Mapping[str, Any]) -> bool:
-        """Refuses a derivative where its program would be; True if other values might be refused."""
-        return self._origin is not None and self._origin._check_call(arguments)
-
     def run_reference(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
         """The same call through the plain interpreter."""
         arguments = merged(mapping, arrays)
         program = self._for_call(arguments)
         results = program._watched(arguments) if switches().looking else program._interpreted(arguments)
         return results[self.outputs[0]] if len(self.outputs) == 1 else results
-
-    def _interpreted(self, arguments: Mapping[str, Any]) -> dict[str, Array]:
-        self._check_origin(arguments)
-        return reference.run(bind(self._loops, arguments))
 
     def _watched(
         self, arguments: Mapping[str, Any], nan: bool | None = None, bounds: bool | None = None
@@ -210,25 +145,6 @@ class Program:
         return (
             f"by the rule {found[0].rule}, from statement {place} of the program: {render.statement(found[0].forward)}"
         )
-
-    def _check_call(self, arguments: Mapping[str, Any]) -> bool:
-        """Refuses what a run would refuse, if the arguments of a derivative suffice to tell; True if values matter."""
-        own = {name: value for name, value in arguments.items() if name in self._loops.names}
-        shorter = self._for_call(own)
-        if shorter is not self:
-            return shorter._check_call(own)
-        if not self._is_complete(own):
-            return False
-        if not self._shown:
-            self.run_reference(own)
-            return True
-        return reference.check(bind(self._loops, own))
-
-    def _is_complete(self, arguments: Mapping[str, Any]) -> bool:
-        """Whether the arguments of a derivative suffice for a call."""
-        own = {name: value for name, value in arguments.items() if name in self._loops.names}
-        missing = set(self.inputs) - self._optional - {*own, *defaults(self._loops)}
-        return not missing and not infer(self._for_call(own)._loops, frozenset(own)).missing
 
     def adjoint(self, wrt: Sequence[str], of: Sequence[str] | None = None) -> Program:
         """Takes the inputs and `Y.grad` for each output in `of`; gives `X.grad` for each in `wrt`."""
@@ -292,19 +208,36 @@ class Program:
 
     def export(self, path: str | Path, wrt: Sequence[str] | None = None, like: Mapping[str, Any] | None = None) -> None:
         """Writes one file with `forward` and `adjoint` (by all inputs that have one if `wrt` is None). `model.py` can
-        be imported and needs numpy and numba, not tensorswap. `model.c`, with `model.h` beside it, needs a C compiler;
-        it is for arrays of the types and shapes of those in `like`, which may be shapes alone."""
+        be imported and needs numpy and numba, not tensorswap; it does what a call does, for arrays of any types and
+        sizes. `model.c`, with `model.h` beside it, needs a C compiler; it is for arrays of the types and shapes of
+        those in `like`, which may be shapes alone, or of those of the last call."""
         if str(path).endswith(".c"):
             c_file(path, self._c_calls(wrt, like))
         else:
-            export(self._loops, path, wrt)
+            python_file(path, self, *self._exported_adjoint(wrt))
+
+    def _exported_adjoint(self, wrt: Sequence[str] | None) -> tuple[Program | None, str]:
+        """The adjoint by the inputs named, or by all that have one; or why there is none."""
+        if wrt is not None:
+            return self.adjoint(wrt), ""
+        inputs = default_wrt(self._loops)
+        if not inputs:
+            return None, "No output depends smoothly on an input, so there is no adjoint."
+        try:
+            return self.adjoint(inputs), ""
+        except DerivativeError as error:
+            return None, f"There is no adjoint: {error.faults[0].message}."
 
     def _c_calls(self, wrt: Sequence[str] | None, like: Mapping[str, Any] | None) -> dict[str, Executable]:
         """Forward and adjoint for arrays like some."""
         if like is None:
-            raise ArgumentError(
-                "a C file is for arrays of given types and shapes", hint='p.export("model.c", like={"X": (64, 32)})'
-            )
+            called = [p._caller.last for p in (self, *self._shorter.values()) if p._caller.last is not None]
+            if not called:
+                raise ArgumentError(
+                    "a C file is for arrays of given types and shapes, and the program has not been called with any",
+                    hint='p.export("model.c", like={"X": (64, 32)})',
+                )
+            like = called[-1]
         arguments = _shapes_as_arrays(like)
         program = self._for_call(arguments)
         calls = {"forward": program._caller.for_export(arguments)}
@@ -342,24 +275,6 @@ def _shapes_as_arrays(arguments: Mapping[str, Any]) -> dict[str, Any]:
         name: np.broadcast_to(np.float64(1), value) if isinstance(value, tuple) else value
         for name, value in arguments.items()
     }
-
-
-def merged(mapping: Mapping[str, Any] | None, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-    if type(mapping) is dict and not arrays:  # the usual case, where microseconds count
-        return mapping
-    if mapping is not None and not isinstance(mapping, Mapping):
-        raise ArgumentError(
-            f"a call takes a mapping of names to arrays, not {type(mapping).__name__}", hint='p(X=x) or p({"X": x})'
-        )
-    if mapping is None:
-        return arrays
-    if not arrays:
-        return mapping
-    merged = dict(mapping)
-    double = next((name for name in arrays if name in merged), None)
-    if double:
-        raise ArgumentError(f"{double} is given twice", hint="give it in the mapping or as a keyword")
-    return {**merged, **arrays}
 
 
 def _check_name(name: str) -> None:

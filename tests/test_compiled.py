@@ -156,11 +156,25 @@ def test_gathered_indices_are_checked_at_every_call() -> None:
     [
         ("a[i] argmax= X[i,j]\nY[i] = X[i,a[i]]", {"X": np.array([[1.0, 3.0], [5.0, 2.0]])}),
         ("size(Y, 0) = 3\nY[g[i]] = X[i]", {"X": np.ones(2), "g": np.array([2, 0])}),
+        ("W[g[i]] = W[g[i]] - X[i]", {"W": np.ones(3), "X": np.ones(2), "g": np.array([2, 0])}),
         ("Y[i] = X[i] // k[i]", {"X": np.array([5, 7]), "k": np.array([2, 3])}),
     ],
 )
 def test_what_only_a_run_can_show_is_interpreted(text: str, arrays: Arrays) -> None:
     check_compiled(ts.program(text), arrays)
+
+
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [
+        ("W[g[i]] = W[g[i]] - X[i]", {"g": np.array([1, 1, 0])}),
+        ("W[i//2] = W[i//2] - X[i]", {}),
+        ("W[i%2] = W[i%2] + X[i]", {}),
+    ],
+)
+def test_an_update_that_meets_an_element_twice_is_refused(text: str, more: Arrays) -> None:
+    with pytest.raises(ts.SwapError, match="more than once"):
+        ts.program(text)({"W": np.ones(3), "X": np.ones(3), **more})
 
 
 def test_not_a_number_and_infinity_come_through() -> None:

@@ -109,6 +109,16 @@ def test_a_gradient_and_its_adjoint(tmp_path: Path) -> None:
 
 
 @needs_compiler
+@pytest.mark.compiled
+def test_a_program_that_was_called_is_written_for_such_arrays(tmp_path: Path) -> None:
+    program, arrays = ts.program(LAYER), arrays_of({"X": (9, 6), "W": (3, 6)}, np.float32)
+    program(arrays)
+    program.export(tmp_path / "last.c")
+    program.export(tmp_path / "like.c", like=arrays)
+    assert (tmp_path / "last.h").read_text() == (tmp_path / "like.h").read_text().replace("like.c", "last.c")
+
+
+@needs_compiler
 def test_an_update_leaves_its_input(tmp_path: Path) -> None:
     program = ts.program("W[i] = W[i] - 0.5 * g[i]")
     check_exported(program, {"W": np.arange(4.0), "g": np.ones(4)}, tmp_path)

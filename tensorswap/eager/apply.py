@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
-from ..program import Program, load, merged, program
+from ..program import Program, load, program
 from ..rules.activity import default_wrt, names_of
 from ..rules.derived_names import next_suffix
+from ..run.arguments import merged
 from .bundle import bundle
 from .make import constant, fitted, is_active
 from .tensor import Tensor

@@ -1,5 +1,1 @@
-"""Export: a program and its adjoint as one Python file that needs numpy and numba, not tensorswap."""
-
-from .write import export
-
-__all__ = ["export"]
+"""Export: a program and its adjoint as one file, of Python or of C, that needs nothing of tensorswap."""

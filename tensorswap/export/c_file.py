@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..run.c_source import NAME, c_source
 from ..run.execute import Executable
-from .write import write_atomically
+from .write_atomically import write_atomically
 
 
 def c_file(path: str | os.PathLike[str], calls: Mapping[str, Executable]) -> None:

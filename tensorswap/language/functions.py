@@ -59,6 +59,11 @@ class Function:
         return self.derivatives == ("0",)
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        """All that is written of it in the language."""
+        return tuple(text for text in (*self.derivatives, self.branches, self.value) if text)
+
+    @property
     def arguments(self) -> str:
         """Their names in the texts, a letter each."""
         return "x" if self.least == 1 else "ab"

@@ -10,6 +10,9 @@ import itertools
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from string import ascii_letters
+
+import numpy as np
 
 from ..language import ir
 from ..language.affine import is_constant
@@ -190,16 +193,12 @@ class _Orderer:
 
     def path(self, leaves: list[_Leaf], output: frozenset[str]) -> list[tuple[int, ...]]:
         """The order of steps, as positions in the list of factors that shrinks from step to step."""
-        import opt_einsum  # only programs with such products need it
-
         names = sorted(frozenset().union(*(leaf.indices for leaf in leaves)))
-        letter = {name: opt_einsum.get_symbol(k) for k, name in enumerate(names)}
+        letter = {name: ascii_letters[k] if k < len(ascii_letters) else chr(140 + k) for k, name in enumerate(names)}
         terms = ["".join(letter[i] for i in sorted(leaf.indices)) for leaf in leaves]
         shapes = [tuple(self.work.weight(i) for i in sorted(leaf.indices)) for leaf in leaves]
         equation = f"{','.join(terms)}->{''.join(letter[i] for i in names if i in output)}"
-        how = "optimal" if len(leaves) <= EXHAUSTIVE else "auto"
-        found, _ = opt_einsum.contract_path(equation, *shapes, shapes=True, optimize=how)
-        return [tuple(step) for step in found]
+        return _path(equation, shapes)
 
     def reuse(self, leaves: list[_Leaf], output: frozenset[str], atoms: frozenset[Expr]) -> list[_Leaf]:
         """The factors with steps that are known in the place of what they multiply."""
@@ -277,3 +276,14 @@ def has_long_product(loops: ir.Loops) -> bool:
         and len([f for f in product_of(s.value)[0] if isinstance(f, ir.Access) and not is_constant(f)]) > 2
         for s in loops.statements
     )
+
+
+def _path(equation: str, shapes: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    try:
+        import opt_einsum  # only programs with such products need it
+    except ImportError:  # where an exported file runs; numpy searches less, and knows plain letters alone
+        arrays = [np.broadcast_to(np.float32(0), shape) for shape in shapes]
+        found = np.einsum_path(equation, *arrays, optimize="optimal" if len(shapes) < EXHAUSTIVE else "greedy")[0][1:]
+        return [tuple(step) for step in found]
+    how = "optimal" if len(shapes) <= EXHAUSTIVE else "auto"
+    return [tuple(step) for step in opt_einsum.contract_path(equation, *shapes, shapes=True, optimize=how)[0]]

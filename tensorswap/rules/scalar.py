@@ -13,7 +13,7 @@ from ..language.ir import Expr
 from ..language.parse import parse_expression
 
 
-def filled(rule: Expr, values: dict[str, Expr]) -> Expr:
+def filled(template: Expr, values: dict[str, Expr]) -> Expr:
     """A rule with expressions in the place of its names."""
 
     def change(node: Expr) -> Expr:
@@ -24,7 +24,7 @@ def filled(rule: Expr, values: dict[str, Expr]) -> Expr:
                 return add(left, right) if operator == "+" else subtract(left, right)
         return node
 
-    return ir.transform(rule, change)
+    return ir.transform(template, change)
 
 
 def template(text: str, functions: Known = KNOWN) -> Expr:
@@ -33,7 +33,7 @@ def template(text: str, functions: Known = KNOWN) -> Expr:
 
 
 @cache
-def _rule(text: str) -> Expr:
+def rule(text: str) -> Expr:
     """A text of the table, which speaks of the language's own functions alone."""
     return template(text, FUNCTIONS)
 
@@ -50,13 +50,13 @@ def branches(node: ir.Call) -> Expr | None:
     first, *rest = node.arguments
     while len(rest) > 1:  # max(a, b, c) is max(max(a, b), c)
         first, rest = ir.Call(node.function, (first, rest[0])), rest[1:]
-    return filled(_rule(row.branches), dict(zip(row.arguments, (first, *rest), strict=True)))
+    return filled(rule(row.branches), dict(zip(row.arguments, (first, *rest), strict=True)))
 
 
 def written_out(node: ir.Call) -> Expr:
     """A function that the table has in other functions."""
     row = FUNCTIONS[node.function]
-    return filled(_rule(row.value), dict(zip(row.arguments, node.arguments, strict=True)))
+    return filled(rule(row.value), dict(zip(row.arguments, node.arguments, strict=True)))
 
 
 def is_flat(function: str) -> bool:
@@ -69,7 +69,7 @@ def derivative(node: ir.Call, position: int) -> Expr:
     row = FUNCTIONS.get(node.function)
     if row is not None and position < len(row.derivatives):
         values = {"y": node, **dict(zip(row.arguments, node.arguments, strict=True))}
-        return filled(_rule(row.derivatives[position]), values)
+        return filled(rule(row.derivatives[position]), values)
     if node.function in DEFINED:
         defined = DEFINED[node.function]
         values = {"y": node, **dict(zip(defined.arguments, node.arguments, strict=True))}

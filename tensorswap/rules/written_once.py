@@ -15,10 +15,13 @@ from .complete_reads import complete_when_read
 
 def shown_by_text(loops: ir.Loops) -> bool:
     """Whether no call of the program can fail for writing an element twice, or reading it before it is written."""
+    rules = infer(loops)
+    updates = [s for s in loops.statements if s.operator == "=" and s.target.tensor in loops.updated]
+    if not all(_injective(s, [], rules) for s in updates):  # the next step, and the next statement, may update again
+        return False
     assigned = [
         (s, blocks) for s, blocks in loops.located if s.operator == "=" and s.target.tensor not in loops.updated
     ]
-    rules = infer(loops)
     if not all(_injective(s, [b.index for b in blocks], rules) for s, blocks in assigned):
         return False
     for (first, _), (second, _) in combinations(assigned, 2):

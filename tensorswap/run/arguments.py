@@ -73,6 +73,25 @@ def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
     return Bound(loops, arrays, kinds, sizes, dtype)
 
 
+def merged(mapping: Mapping[str, Any] | None, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A call's arguments, by name: given in a mapping, as keywords, or both."""
+    if type(mapping) is dict and not arrays:  # the usual case, where microseconds count
+        return mapping
+    if mapping is not None and not isinstance(mapping, Mapping):
+        raise ArgumentError(
+            f"a call takes a mapping of names to arrays, not {type(mapping).__name__}", hint='p(X=x) or p({"X": x})'
+        )
+    if mapping is None:
+        return arrays
+    if not arrays:
+        return mapping
+    merged = dict(mapping)
+    double = next((name for name in arrays if name in merged), None)
+    if double:
+        raise ArgumentError(f"{double} is given twice", hint="give it in the mapping or as a keyword")
+    return {**merged, **arrays}
+
+
 def defaults(loops: ir.Loops) -> dict[str, float]:
     """The scalars that a call may leave out."""
     arguments = loops.header.arguments if loops.header else ()

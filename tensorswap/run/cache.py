@@ -24,7 +24,6 @@ import llvmlite
 import numba
 import numpy as np
 from llvmlite.binding import get_host_cpu_features, get_host_cpu_name
-from platformdirs import user_cache_path
 
 from ..errors import SwapWarning
 
@@ -46,10 +45,21 @@ def stamp() -> str:
     """All that machine code depends on beside its source."""
     settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
     versions = (numba.__version__, llvmlite.__version__, np.__version__, platform.python_version())
-    package = Path(__file__).parent.parent
-    ours = [*sorted((package / "kernel").rglob("*.py")), package / "run" / "launch.py", package / "run" / "runner.py"]
-    helpers = [hashlib.sha256(path.read_bytes()).hexdigest() for path in ours]  # kernels call what these define
-    return repr((versions, helpers, get_host_cpu_name(), get_host_cpu_features().flatten(), settings))
+    return repr((versions, _helpers(), get_host_cpu_name(), get_host_cpu_features().flatten(), settings))
+
+
+def _helpers() -> list[str]:
+    """The modules that define what kernels call."""
+    texts = getattr(
+        globals()["__loader__"], "modules", None
+    )  # in an exported file, whose kernels are those of the library
+    if texts is None:
+        package = Path(__file__).parent.parent
+        files = [path for room in ("kernel", "run") for path in (package / room).rglob("*.py")]
+        names = [".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__") for path in files]
+        texts = {name: path.read_text(encoding="utf-8") for name, path in zip(names, files, strict=True)}
+    ours = [name for name in sorted(texts) if name.startswith("kernel.") or name in ("run.launch", "run.runner")]
+    return [hashlib.sha256(texts[name].encode()).hexdigest() for name in ours]
 
 
 def key(source: str) -> str:
@@ -61,10 +71,18 @@ def symbol(source: str) -> str:
     return f"tensorswap_{key(source)[:32]}"
 
 
+def _users_own() -> Path:
+    try:
+        from platformdirs import user_cache_path  # an exported file does without
+    except ImportError:
+        return Path.home() / ".cache" / "tensorswap"
+    return user_cache_path("tensorswap")
+
+
 @cache
 def folder() -> Path | None:
     """Where kernels are kept: a folder of this user's own, or None (with a warning) if there can be none."""
-    place = Path(os.environ.get("TENSORSWAP_CACHE") or user_cache_path("tensorswap") / "kernels")
+    place = Path(os.environ.get("TENSORSWAP_CACHE") or _users_own() / "kernels")
     try:
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
         problem = _distrusted(place.lstat(), stat.S_ISDIR)

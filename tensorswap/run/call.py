@@ -70,6 +70,7 @@ class Caller:
         self.in_steps = in_steps
         self.prepared: dict[Signature, Prepared] = {}
         self.again: Again | None = None  # for a call like the last one
+        self.last: dict[str, Any] | None = None  # arguments like those of the last call that was new
         self.standing = defaults(loops)
         self.sizing = {*loops.static_names, *loops.indices}  # names whose numbers are part of the program
 
@@ -89,6 +90,7 @@ class Caller:
             return known.executable.run(arguments, known.convert)
         exact = self.check(arguments)
         bound = bind(self.loops, arguments)
+        self.last = {name: _like(value) for name, value in arguments.items()}
         if known is None or known.executable is None or needs_interpreter(bound):
             known = self.prepare(bound)
             self.certify(bound, None if known.executable is None else known.executable.loops)
@@ -153,6 +155,11 @@ class Caller:
     def prepare(self, bound: Bound) -> Prepared:
         reason = needs_interpreter(bound)
         return Prepared(None if reason else Executable(self.in_steps(bound), threads()), reason, {})
+
+
+def _like(value: Any) -> Any:
+    """An array of the same type and shape without its memory, or the number itself."""
+    return np.broadcast_to(np.zeros((), value.dtype), value.shape) if isinstance(value, np.ndarray) else value
 
 
 def threads() -> int:

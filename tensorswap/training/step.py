@@ -10,7 +10,8 @@ import numpy as np
 from ..arrays import Array
 from ..errors import ArgumentError
 from ..language.hints import closest
-from ..program import Program, merged
+from ..program import Program
+from ..run.arguments import merged
 from .initial import drawn, flattened, index_sizes, is_word, own_array
 from .noise import noises, refuse_steady
 from .numbers import counts, positive, shown, whole

@@ -1,0 +1,118 @@
+"""A program that is called: what of its arguments are checked and which kernels run. It knows no text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from ..arrays import Array
+from ..interpret import reference
+from ..language import ir
+from ..language.bound import Bound
+from ..language.sizes import infer
+from ..lazy import cached_property
+from ..rules.derivation import Derivation, Without
+from ..rules.optional import optional_tensors, without
+from ..rules.written_once import shown_by_text
+from .arguments import bind, defaults, merged
+from .call import Caller
+from .steps import derived_in_steps
+
+
+class Runnable:
+    """Loops, compiled for a call's arrays on first use."""
+
+    def __init__(self, loops: ir.Loops, origin: Runnable | None = None, derivation: Derivation | None = None) -> None:
+        self._loops = loops
+        self._origin = origin  # a derivative is refused where its program would be, though it may run none of it
+        self._derivation = derivation  # how the origin's loops became these
+
+    @cached_property
+    def _shown(self) -> bool:
+        """Whether the text shows that `=` writes each element once: if not, only a run can tell."""
+        return shown_by_text(self._loops)
+
+    @property
+    def loops(self) -> ir.Loops:
+        """The IR."""
+        return self._loops
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self._loops.inputs
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self._loops.outputs
+
+    def __call__(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
+        """Runs the loops. One output: that array; several: a dict by name."""
+        arguments = merged(mapping, arrays)
+        results = self._for_call(arguments)._caller(arguments)
+        return results if self._single is None else results[self._single]
+
+    @cached_property
+    def _single(self) -> str | None:
+        """The output, if there is but one."""
+        return self.outputs[0] if len(self.outputs) == 1 else None
+
+    @cached_property
+    def _optional(self) -> frozenset[str]:
+        return frozenset(optional_tensors(self._loops))
+
+    def _for_call(self, arguments: Mapping[str, Any]) -> Self:
+        """The program for a call that leaves optional tensors out."""
+        missing = frozenset(self._optional.difference(arguments))
+        if not missing:
+            return self
+        if missing not in self._shorter:
+            again = None if self._derivation is None else Without(self._derivation, missing)
+            self._shorter[missing] = type(self)(without(self._loops, missing), self._origin, again)
+        shorter: Self = self._shorter[missing]
+        return shorter
+
+    @cached_property
+    def _shorter(self) -> dict[frozenset[str], Self]:
+        """The programs without some of the optional tensors."""
+        return {}
+
+    @cached_property
+    def _caller(self) -> Caller:
+        return Caller(self._loops, self._check_origin, self._in_steps, self.certify)
+
+    def _in_steps(self, bound: Bound) -> Bound:
+        """The same derivative, of the program with long products taken in steps of two: those are differentiated, so
+        that forward and backward pass share them."""
+        if self._origin is None or self._derivation is None:
+            return bound
+        return derived_in_steps(self._origin.loops, self._derivation, bound)
+
+    def certify(self, bound: Bound, plan: ir.Loops | None) -> None:
+        """Raises if this derivative, or the plan of a call, is wrong: for those who can tell."""
+
+    def _check_origin(self, arguments: Mapping[str, Any]) -> bool:
+        """Refuses a derivative where its program would be; True if other values might be refused."""
+        return self._origin is not None and self._origin._check_call(arguments)
+
+    def _interpreted(self, arguments: Mapping[str, Any]) -> dict[str, Array]:
+        self._check_origin(arguments)
+        return reference.run(bind(self._loops, arguments))
+
+    def _check_call(self, arguments: Mapping[str, Any]) -> bool:
+        """Refuses what a run would refuse, if the arguments of a derivative suffice to tell; True if values matter."""
+        own = {name: value for name, value in arguments.items() if name in self._loops.names}
+        shorter = self._for_call(own)
+        if shorter is not self:
+            return shorter._check_call(own)
+        if not self._is_complete(own):
+            return False
+        if not self._shown:
+            self._interpreted(own)
+            return True
+        return reference.check(bind(self._loops, own))
+
+    def _is_complete(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether the arguments of a derivative suffice for a call."""
+        own = {name: value for name, value in arguments.items() if name in self._loops.names}
+        missing = set(self.inputs) - self._optional - {*own, *defaults(self._loops)}
+        return not missing and not infer(self._for_call(own)._loops, frozenset(own)).missing
