@@ -50,7 +50,7 @@ LAYERS = {
     "plan": "language rules",
     "kernel": "",
     "lower": "kernel language plan",
-    "run": "errors interpret kernel language lazy lower plan room rules",
+    "run": "arrays errors interpret kernel language lazy lower plan room rules",
     "trust": "arrays errors interpret language plan rules run",
     "export": "errors language rules run",
     "program": "arrays debug errors explain export interpret language lazy library plan rules run trust",

@@ -50,10 +50,10 @@ def stamp() -> str:
 
 def _helpers() -> list[str]:
     """The modules that define what kernels call."""
-    texts = getattr(
-        globals()["__loader__"], "modules", None
-    )  # in an exported file, whose kernels are those of the library
-    if texts is None:
+    exported = getattr(globals()["__loader__"], "modules", None)  # an exported file has the kernels of the library
+    if exported is not None:
+        texts: dict[str, str] = exported
+    else:
         package = Path(__file__).parent.parent
         files = [path for room in ("kernel", "run") for path in (package / room).rglob("*.py")]
         names = [".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__") for path in files]

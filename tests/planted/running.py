@@ -50,7 +50,7 @@ FAULTS = (
     ),
     Fault(
         "kernels outlive the code that made them", "stale key", "run/cache.py",
-        "return repr((versions, helpers, get_host_cpu_name()", "return repr((versions, get_host_cpu_name()",
+        "return repr((versions, _helpers(), get_host_cpu_name()", "return repr((versions, get_host_cpu_name()",
         (CACHE + "test_what_kernels_call_is_part_of_their_key",),
         "after an upgrade the old kernels would be read, with the old faults",
     ),

@@ -75,7 +75,7 @@ def check_values(sample: Sample, p: ts.Program, tally: Tally) -> Notes:
         if notes.fragile or (single(sample) and notes.wild):
             tally["values: near a tie"] += 1
             continue
-        same("value", name, array, right[name].array(), notes.scale.get(name, 0.0), 2e-3 if single(sample) else 1e-8)
+        same("value", name, array, right[name].array(), notes.room(name), 2e-3 if single(sample) else 1e-8)
     tally["values"] += 1
     return notes
 
@@ -95,7 +95,7 @@ def _compare(kind: str, p: ts.Program, call: dict[str, Any], tolerance: float, n
         elif notes.wild and not np.isfinite(right.astype(np.float64)).all():
             tally[f"{kind}: not finite"] += 1  # another order of a sum may give another infinity
         else:
-            same(kind, name, compiled[name], right, notes.scale.get(name, 0.0), tolerance)
+            same(kind, name, compiled[name], right, notes.room(name), tolerance)
     tally[kind] += 1
 
 

@@ -45,7 +45,12 @@ class Unsuited(Exception):
 class Notes:
     fragile: bool = False  # a comparison or a rounding that a little noise would turn
     wild: bool = False  # a value that is not finite
+    cancelled: bool = False  # a sum whose terms all but cancel: what is left is rounding, whatever reads it
     scale: dict[str, float] = field(default_factory=dict)  # of each tensor the largest term that went into it
+
+    def room(self, name: str) -> float:
+        """The size of what a tensor's rounding is measured by."""
+        return max(self.scale.values(), default=0.0) if self.cancelled else self.scale.get(name, 0.0)
 
 
 class Tensor:
@@ -361,6 +366,8 @@ def _store(item: Statement, target: Tensor, found: list[tuple[int, Any, int]], s
             data[offset] = float(data[offset])
             if not math.isfinite(data[offset]):
                 notes.wild = True
+            elif abs(data[offset]) < 1e-9 * largest and operator in ("+=", "-="):
+                notes.cancelled = True
 
 
 def _beats(operator: str, result: Any, present: Any, notes: Notes) -> bool:
