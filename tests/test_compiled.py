@@ -120,6 +120,15 @@ def test_large_enough_for_threads(threads: int, monkeypatch: pytest.MonkeyPatch)
     check_compiled(program.adjoint(wrt=["A", "B"], of=["s"]), {**arrays, "s.grad": 1.0})
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_long_sums_are_sums_of_sums(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million numbers added one by one lose three digits: the later ones meet a large sum."""
+    monkeypatch.setattr(call, "threads", lambda: threads)
+    value = 1 + 8196 * np.finfo(np.float64).eps
+    total = ts.program("s += X[i]")(X=np.full(1_000_000, value))
+    assert abs(total / 1_000_000 - value) < 1.5e-15
+
+
 def test_another_batch_size_compiles_nothing() -> None:
     from tensorswap.run.compile import kernels
 

@@ -43,6 +43,7 @@ from .roles import Roles
 from .scope import Scope
 
 UNEVEN = 4  # strips for each thread, where they are of unequal work
+SUMMED = 32768  # values that are added up in one go: longer sums are sums of such sums, which round less
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,8 @@ class KernelWriter:
             many = (units + (share - 1)) // share
         elif any(nest.index in ir.index_names(s.guard) for s in nest.statements if s.guard):
             many = parts * UNEVEN
+        elif nest.private:
+            many = most(parts, units // (SUMMED // nest.grain))
         else:
             many = parts
         return (most(many, 1) + PARTS - 1) // PARTS * PARTS if level == 0 else many

@@ -62,13 +62,8 @@ def reduction(scope: Scope, statement: ir.Statement, order: list[str], reduced: 
     with ExitStack() as around:
         for index, bounds in zip(order[:split], ranges[:split], strict=True):
             around.enter_context(scope.loop(index, *bounds))
-        if factor is not None:
-            start: Value = kernel.number(0, type_of(dtype))
-        else:
-            neutral = kernel.number(identity(statement.operator, dtype), type_of(dtype))
-            start = neutral if store else loaded(target, write)
         total = Variable("total", type_of(dtype))
-        scope.add(Set(total, start))
+        scope.add(Set(total, kernel.number(identity(statement.operator, dtype), type_of(dtype))))
         with ExitStack() as inner:
             for position in range(split, len(order)):
                 if position == len(order) - 1 and not statement.guard:
@@ -80,8 +75,8 @@ def reduction(scope: Scope, statement: ir.Statement, order: list[str], reduced: 
         if factor is not None:
             over, under = factor
             scope.add(Set(total, total * write.value(over, dtype) / write.value(under, dtype)))
-            if not store:
-                scope.add(Set(total, loaded(target, write) + total))
+        if not store:  # at the end: what was there may be large, and small terms added to it one by one would be lost
+            scope.add(Set(total, combined(statement.operator.replace("-", "+"), loaded(target, write), total)))
         put(target, total, scope)
     write.held = held
 
