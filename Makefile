@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: test train lint test-long soak bench oracles opinfo clean planted coverage
+.PHONY: test train lint test-long soak bench oracles opinfo numpy-einsum clean planted coverage
 
 test: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -53,6 +53,10 @@ oracles: $(VENV)/.bench
 opinfo: $(VENV)/.bench
 	$(BIN)/python -m pip install --quiet expecttest
 	$(BIN)/python -m tests.opinfo
+
+# numpy's own tests of einsum, on ts.einsum, about a quarter of an hour.
+numpy-einsum: $(VENV)/.ready
+	$(BIN)/python -m tests.numpy_einsum
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

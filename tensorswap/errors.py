@@ -85,8 +85,8 @@ class ArgumentError(SwapError):
     """A call lacks an argument, or has one that the program does not know or cannot take."""
 
 
-class DtypeError(ArgumentError):
-    """An array has a type that the program cannot use there."""
+class DtypeError(ArgumentError, TypeError):
+    """An array has a type that the program cannot use there, or an argument is of another kind than is asked for."""
 
 
 class ShapeError(ArgumentError):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from ..einsum import einsum as plain_einsum
-from ..einsum import einsum_program
-from ..errors import ArgumentError, ShapeError
-from .apply import apply
+from ..einsum.call import einsum_of_arrays, recipe_of
+from ..einsum.recipe import Recipe
+from ..einsum.subscripts import text_and_operands
+from ..errors import ArgumentError, DtypeError, ShapeError
+from ..program import Program
 from .elementwise import multiply
 from .make import fitted, plain, result
 from .tensor import Tensor
@@ -62,9 +64,43 @@ def dot(left: Any, right: Any) -> Any:
     return matmul(left, right)
 
 
-def einsum(subscripts: str, *operands: Any) -> Any:
-    """numpy's einsum, all its string forms, of tensors and of plain arrays."""
-    if not isinstance(subscripts, str) or not any(isinstance(operand, Tensor) for operand in operands):
-        return plain_einsum(subscripts, *operands)
-    program = einsum_program(subscripts, tuple(np.shape(plain(operand)) for operand in operands))
-    return apply(program, {f"A{k}": operand for k, operand in enumerate(operands)})
+def einsum(
+    *operands: Any, out: Any = None, dtype: Any = None, order: Any = "K", casting: Any = "safe", optimize: Any = False
+) -> Any:
+    """numpy's einsum, in all its forms, of tensors and of plain arrays."""
+    for operand in operands:  # `any` would take longer than all else here
+        if isinstance(operand, Tensor):
+            break
+    else:
+        return einsum_of_arrays(operands, out, dtype, order, casting, optimize)
+    if out is not None:
+        raise ArgumentError("einsum of tensors writes to no out", hint="the result is a tensor of its own")
+    text, given = text_and_operands(operands)
+    arrays = _in_one_type([plain(value) for value in given])
+    made = recipe_of(text, arrays, None, dtype, order, casting, optimize)
+    if made.computed is None:
+        raise DtypeError(f"{made.dtype} has no gradient here", hint="use float32 or float64")
+    values = made.operands(arrays)
+    result = made.run(values)
+    active = {name: value for name, value in zip(made.names, given, strict=True) if is_active(value)}
+    if not active or result.dtype.kind != "f":
+        return constant(result)
+
+    def back(seed: Any) -> list[Any]:
+        pulled = _adjoint(made, tuple(active))({**values, "result.grad": made.in_memory(seed)})
+        gradients = pulled if len(active) > 1 else {f"{name}.grad": pulled for name in active}
+        return [fitted(gradients[f"{name}.grad"], tensor.value) for name, tensor in active.items()]
+
+    return derived(result, tuple(active.values()), back)
+
+
+@lru_cache(maxsize=1024)
+def _adjoint(made: Recipe, wrt: tuple[str, ...]) -> Program:
+    return made.program.adjoint(wrt=wrt)
+
+
+def _in_one_type(values: list[Any]) -> list[Any]:
+    """Plain Python numbers, which never widen, as arrays of the type of the others."""
+    arrays = [v for v in values if isinstance(v, np.ndarray | np.generic)]
+    found = np.result_type(*arrays, *(v for v in values if not isinstance(v, np.ndarray | np.generic)))
+    return [np.asarray(v, None if isinstance(v, np.ndarray | np.generic) else found) for v in values]
