@@ -13,7 +13,7 @@ from ..einsum.subscripts import text_and_operands
 from ..errors import ArgumentError, DtypeError, ShapeError
 from ..program import Program
 from .elementwise import multiply
-from .make import fitted, plain, result
+from .make import constant, derived, fitted, is_active, plain, result
 from .tensor import Tensor
 
 
@@ -81,17 +81,17 @@ def einsum(
     if made.computed is None:
         raise DtypeError(f"{made.dtype} has no gradient here", hint="use float32 or float64")
     values = made.operands(arrays)
-    result = made.run(values)
-    active = {name: value for name, value in zip(made.names, given, strict=True) if is_active(value)}
-    if not active or result.dtype.kind != "f":
-        return constant(result)
+    value = made.run(values)
+    active = {name: tensor for name, tensor in zip(made.names, given, strict=True) if is_active(tensor)}
+    if not active or value.dtype.kind != "f":
+        return constant(value)
 
     def back(seed: Any) -> list[Any]:
         pulled = _adjoint(made, tuple(active))({**values, "result.grad": made.in_memory(seed)})
         gradients = pulled if len(active) > 1 else {f"{name}.grad": pulled for name in active}
         return [fitted(gradients[f"{name}.grad"], tensor.value) for name, tensor in active.items()]
 
-    return derived(result, tuple(active.values()), back)
+    return derived(value, tuple(active.values()), back)
 
 
 @lru_cache(maxsize=1024)
