@@ -20,6 +20,7 @@ from .interpret import watch
 from .language import ir, render
 from .language.bound import Bound
 from .language.check import check
+from .language.options import each_part
 from .language.parse import Source, parse
 from .language.printable import check_printable
 from .lazy import cached_property
@@ -29,7 +30,7 @@ from .rules.batch import batch
 from .rules.derivation import Adjoint, Derivation, Gradient, HessianVector, Tangent
 from .rules.derived_names import next_suffix
 from .rules.inline import inline
-from .run.arguments import bind, merged
+from .run.arguments import bind
 from .run.execute import Executable
 from .run.runnable import Runnable
 from .trust.certify import certify_derivative, certify_plan
@@ -77,7 +78,7 @@ class Program(Runnable):
 
     def __call__(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
         """Runs the program, compiled on first use. One output: that array; several: a dict by name."""
-        arguments = merged(mapping, arrays)
+        arguments = self._arguments(mapping, arrays)
         program = self._for_call(arguments) if self._optional else self
         seen = switches()
         if seen.validate:
@@ -113,7 +114,7 @@ class Program(Runnable):
 
     def run_reference(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
         """The same call through the plain interpreter."""
-        arguments = merged(mapping, arrays)
+        arguments = self._arguments(mapping, arrays)
         program = self._for_call(arguments)
         results = program._watched(arguments) if switches().looking else program._interpreted(arguments)
         return results[self.outputs[0]] if len(self.outputs) == 1 else results
@@ -197,13 +198,13 @@ class Program(Runnable):
 
     def plan(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> PlanTable:
         """The kernels of a call with these arrays (or shapes): loops, parallel index and why it is safe, cost."""
-        arguments = _shapes_as_arrays(merged(mapping, arrays))
+        arguments = _shapes_as_arrays(self._arguments(mapping, arrays))
         return self._for_call(arguments)._caller.plan(arguments)
 
     def source(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> str:
         """The kernels of a call with these arrays (or shapes) as a Python file that needs numpy and Numba alone. Its
         `run` takes a list of the inputs, and gives a list of the outputs."""
-        arguments = _shapes_as_arrays(merged(mapping, arrays))
+        arguments = _shapes_as_arrays(self._arguments(mapping, arrays))
         return self._for_call(arguments)._caller.source(arguments)
 
     def export(self, path: str | Path, wrt: Sequence[str] | None = None, like: Mapping[str, Any] | None = None) -> None:
@@ -238,7 +239,7 @@ class Program(Runnable):
                     hint='p.export("model.c", like={"X": (64, 32)})',
                 )
             like = called[-1]
-        arguments = _shapes_as_arrays(like)
+        arguments = _shapes_as_arrays(each_part(self._loops, like))
         program = self._for_call(arguments)
         calls = {"forward": program._caller.for_export(arguments)}
         names = default_wrt(self._loops) if wrt is None else check_wrt(self._loops, wrt)

@@ -282,7 +282,7 @@ def header_names(loops: ir.Loops) -> Iterator[Fault]:
     """A definition reads its arguments and what it wrote, writes its outputs, and names its indices once."""
     if not loops.header:
         return
-    arguments = [a.name for a in loops.header.arguments]
+    arguments = [*(a.name for a in loops.header.arguments), *loops.options]
     for name in dict.fromkeys(a for a in arguments if arguments.count(a) > 1):
         yield Fault(f"the argument {name} stands twice", loops.header.span, "give one another name")
     for position, argument in enumerate(loops.header.arguments):
@@ -309,10 +309,13 @@ def header_names(loops: ir.Loops) -> Iterator[Fault]:
                 output.span,
                 hints.closest(output.tensor, list(loops.written)) or f"add a statement `{show_access(output)} = ...`",
             )
-    known = {*arguments, *loops.written}
+    known = {*(a.name for a in loops.header.arguments), *loops.written}
     for statement in loops.statements:
         for access in statement.reads:
-            if access.tensor not in known:
+            if access.tensor in loops.options:
+                parts = ", ".join(loops.options[access.tensor])
+                yield Fault(f"{access.tensor} has a number for each axis", access.span, f"name one: {parts}")
+            elif access.tensor not in known:
                 hint = hints.closest(access.tensor, sorted(known))
                 yield Fault(
                     f"{access.tensor} is neither an argument nor written",

@@ -118,9 +118,17 @@ class Inside(Node):
     """The guard atom that holds where every access that the point evaluates is in bounds."""
 
 
+@dataclass(frozen=True, slots=True)
+class Several(Node):
+    """`(2, 1)`: an argument of a call of a definition, whose parameter has several parts. Gone once it is inlined."""
+
+    values: tuple[Expr, ...]
+
+
 Expr = (
     Number | Index | Static | Size | AxisSize | Access | Unary | Binary | Compare | Logic | Conditional | Call | Inside
-)
+    | Several
+)  # fmt: skip
 
 SUM = frozenset({"+=", "-="})
 
@@ -185,10 +193,14 @@ class SizeDeclaration(Node):
 
 @dataclass(frozen=True, slots=True)
 class StaticDeclaration(Node):
-    """`stride: int`, `stride: int = 1`, or `stride: int = kernel` after another static integer."""
+    """`stride: int`, `stride: int = 1`, or `stride: int = kernel` after another static integer.
+
+    `stride: int[stride_h,stride_w]` is two of them, each with the name of the `option` that stands for both.
+    """
 
     name: str
     default: int | str | None = None
+    option: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +220,16 @@ class Header(Node):
     name: str
     arguments: tuple[Argument | StaticDeclaration, ...]
     outputs: tuple[Access, ...]
+
+    @property
+    def parameters(self) -> dict[str, tuple[Argument | StaticDeclaration, ...]]:
+        """What a call passes, in order: an argument, or the parts of an option."""
+        found: dict[str, tuple[Argument | StaticDeclaration, ...]] = {}
+        for argument in self.arguments:
+            option = argument.option if isinstance(argument, StaticDeclaration) else None
+            name = option or argument.name
+            found[name] = (*found.get(name, ()), argument) if option else (argument,)
+        return found
 
 
 @dataclass(frozen=True)
@@ -309,6 +331,12 @@ class Loops(Node):
         return {d.name: d.default for d in declared if isinstance(d, StaticDeclaration) and d.default is not None}
 
     @cached_property
+    def options(self) -> dict[str, tuple[str, ...]]:
+        """The static integers that one name stands for: `stride` for `stride_h` and `stride_w`."""
+        parameters = self.header.parameters if self.header else {}
+        return {name: tuple(p.name for p in parts) for name, parts in parameters.items() if len(parts) > 1}
+
+    @cached_property
     def indices(self) -> tuple[str, ...]:
         """Every index name, in order of first appearance."""
         names: dict[str, None] = {}
@@ -337,7 +365,8 @@ class Loops(Node):
     def names(self) -> frozenset[str]:
         """Every name in use, of any kind: what a fresh name must avoid."""
         header = {a.tensor for a in self.header_accesses}
-        return frozenset({*self.indices, *self.written, *self.mentioned, *self.static_names, *self.known, *header})
+        static = {*self.static_names, *self.options}
+        return frozenset({*self.indices, *self.written, *self.mentioned, *static, *self.known, *header})
 
     @cached_property
     def ranks(self) -> dict[str, int]:
@@ -368,6 +397,7 @@ _CHILDREN: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
     Logic: lambda n: (n.left, n.right),
     Unary: lambda n: (n.operand,),
     Conditional: lambda n: (n.then, n.condition, n.otherwise),
+    Several: lambda n: n.values,
 }
 
 
@@ -389,6 +419,8 @@ def rebuild(node: Expr, parts: tuple[Expr, ...]) -> Expr:
             return replace(node, operand=parts[0])
         case Conditional():
             return replace(node, then=parts[0], condition=parts[1], otherwise=parts[2])
+        case Several():
+            return replace(node, values=parts)
     return node
 
 

@@ -74,9 +74,16 @@ def _roots(item: ir.Item) -> tuple[ir.Expr, ...]:
 
 
 def resolve_names(loops: ir.Loops) -> ir.Loops:
-    """Gives every name its kind: index, static integer, or tensor."""
+    """Gives every name its kind: index, static integer, or tensor. The name of an option, as an argument of a call, is
+    all of its parts."""
     indices, extra = _kinds(loops)
     statics = {*loops.static_names, *(d.name for d in extra)}
+
+    def argument(node: ir.Expr) -> ir.Expr:
+        parts = loops.options.get(node.tensor, ()) if isinstance(node, ir.Access) and not node.indices else ()
+        if parts:
+            return ir.Several(tuple(ir.Static(part, span=node.span) for part in parts), span=node.span)
+        return ir.transform(node, kind)
 
     def kind(node: ir.Expr) -> ir.Expr:
         name = node.name if isinstance(node, ir.Index) else node.tensor if isinstance(node, ir.Access) else None
@@ -98,8 +105,8 @@ def resolve_names(loops: ir.Loops) -> ir.Loops:
             return replace(
                 item,
                 targets=tuple(places(t) for t in item.targets),
-                arguments=tuple(ir.transform(a, kind) for a in item.arguments),
-                keywords=tuple((k, ir.transform(v, kind)) for k, v in item.keywords),
+                arguments=tuple(argument(a) for a in item.arguments),
+                keywords=tuple((k, argument(v)) for k, v in item.keywords),
             )
         guard = None if item.guard is None else ir.transform(item.guard, kind)
         return replace(item, target=places(item.target), value=ir.transform(item.value, kind), guard=guard)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any, ClassVar
@@ -165,6 +165,9 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
     def keyword(self, meta: Any, items: list[Any]) -> tuple[str, ir.Expr]:
         return str(items[0]), items[1]
 
+    def several(self, meta: Any, items: list[ir.Expr]) -> ir.Several:
+        return ir.Several(tuple(items), span=self._span(meta))
+
     def arguments(self, meta: Any, items: list[Any]) -> _Arguments:
         positional = tuple(item for item in items if item is not None and not isinstance(item, tuple))
         return _Arguments(positional, tuple(item for item in items if isinstance(item, tuple)))
@@ -176,6 +179,8 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
             return _UserCall(name, arguments, span=span)
         for item in arguments.positional:
             _refuse_user_call(item)
+            if isinstance(item, ir.Several):
+                raise SyntaxFault(f"`{name}` takes single values", item.span, f"write {name}(x)")
         if arguments.keywords:
             raise SyntaxFault(f"`{name}` takes no keywords", span, f"write {name}(x)")
         low, high = self.functions[name].least, self.functions[name].most
@@ -240,6 +245,15 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
 
     static_line = static_parameter
 
+    def parts(self, meta: Any, items: list[Token]) -> list[Token]:
+        return items
+
+    def parted_parameter(self, meta: Any, items: list[Any]) -> list[ir.StaticDeclaration]:
+        name, parts, *default = items
+        self._name(name)
+        made = [self.static_parameter(meta, [part, *default]) for part in parts]
+        return [replace(part, option=str(name)) for part in made]
+
     def array_line(self, meta: Any, items: list[Any]) -> _Array:
         return _Array(self.tensor(meta, items))
 
@@ -247,7 +261,9 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
         return ir.Index(self._name(items[0]), span=self._span(meta))
 
     def parameters(self, meta: Any, items: list[Any]) -> list[Any]:
-        return [item for item in items if item is not None]
+        found = [item if isinstance(item, list) else [item] for item in items if item is not None]
+        options = {parts[0].option: [part.name for part in parts] for parts in found if len(parts) > 1}
+        return [_with_own_default(parts, place, options) for parts in found for place in range(len(parts))]
 
     def outputs(self, meta: Any, items: list[ir.Access]) -> tuple[ir.Access, ...]:
         return tuple(items)
@@ -336,6 +352,13 @@ def _end(items: list[Any], meta: Any) -> int:
     value, guard = items[2]
     last = guard if guard is not None else value
     return int(last.span.end if last.span else meta.end_pos)
+
+
+def _with_own_default(parts: list[Any], place: int, options: dict[str, list[str]]) -> Any:
+    """`stride: int[stride_h,stride_w] = kernel_size`: each part follows its own part of the other option."""
+    default = parts[place].default if len(parts) > 1 else None
+    followed = options.get(default, []) if isinstance(default, str) else []
+    return replace(parts[place], default=followed[place]) if len(followed) == len(parts) else parts[place]
 
 
 def _call_statement(

@@ -109,12 +109,21 @@ def _static(item: ir.StaticDeclaration) -> str:
 
 
 def header(item: ir.Header) -> str:
-    def argument(a: ir.Argument | ir.StaticDeclaration) -> str:
-        if isinstance(a, ir.StaticDeclaration):
-            return _static(a)
-        return access(a.access) + ("" if a.default is None else f"={a.default!r}")
+    parameters = item.parameters
+    option_of = {part.name: name for name, parts in parameters.items() if len(parts) > 1 for part in parts}
 
-    return f"def {item.name}({', '.join(map(argument, item.arguments))}) -> {', '.join(map(access, item.outputs))}:"
+    def parameter(name: str) -> str:
+        first, *others = parameters[name]
+        if isinstance(first, ir.Argument):
+            return access(first.access) + ("" if first.default is None else f"={first.default!r}")
+        if not others:
+            return _static(first)
+        same = {part.default for part in parameters[name]} == {first.default}
+        default = first.default if same else option_of[str(first.default)]
+        kind = f"int[{','.join(part.name for part in parameters[name])}]"
+        return f"{name}: {kind}" + ("" if default is None else f" = {default}")
+
+    return f"def {item.name}({', '.join(map(parameter, parameters))}) -> {', '.join(map(access, item.outputs))}:"
 
 
 def program(loops: ir.Loops) -> str:

@@ -111,7 +111,7 @@ class _Inliner:
         callee = self.definition(call)
         header = callee.header
         assert header is not None, "a definition has a header"
-        given = {p.name for p, _ in zip(header.arguments, call.arguments, strict=False)} | dict(call.keywords).keys()
+        given = {*(name for name, _ in zip(header.parameters, call.arguments, strict=False)), *dict(call.keywords)}
         missing = optional_tensors(callee).keys() - given
         if missing:
             callee = without(callee, missing)
@@ -232,8 +232,9 @@ def _axis_indices(caller: ir.Loops) -> dict[tuple[str, int], str]:
 
 
 def _match(call: ir.CallStatement, header: ir.Header) -> dict[str, Expr]:
-    """Parameter -> what the call passes for it."""
-    names = [p.name for p in header.arguments]
+    """Argument of the header -> what the call passes for it."""
+    parameters = header.parameters
+    names = list(parameters)
     if len(call.arguments) > len(names):
         count = f"{len(names)} argument{'' if len(names) == 1 else 's'}"
         raise ProgramError(
@@ -241,22 +242,42 @@ def _match(call: ir.CallStatement, header: ir.Header) -> dict[str, Expr]:
             call.span,
             f"its arguments are {', '.join(names)}",
         )
-    values: dict[str, Expr] = dict(zip(names, call.arguments, strict=False))
+    passed: dict[str, Expr] = dict(zip(names, call.arguments, strict=False))
     for name, value in call.keywords:
-        if name not in names or name in values:
-            problem = "has no argument" if name not in names else "gets twice its argument"
+        known = name in names or any(name == parameter.name for parameter in header.arguments)
+        if not known or name in passed:
+            problem = "gets twice its argument" if known else "has no argument"
             raise ProgramError(f"{header.name} {problem} {name}", call.span, f"its arguments are {', '.join(names)}")
-        values[name] = value
+        passed[name] = value
+    values: dict[str, Expr] = {}
+    for name, parts in parameters.items():
+        if name in passed:
+            values |= _each_part(call, name, [part.name for part in parts], passed[name])
+        values |= {part.name: passed[part.name] for part in parts if part.name in passed and part.name != name}
     for parameter in header.arguments:
         if parameter.name not in values and parameter.default is not None:
             default = parameter.default  # of a static integer, perhaps another one that stands before it
             values[parameter.name] = values[default] if isinstance(default, str) else ir.Number(default)
-    missing = [name for name in names if name not in values]
+    missing = [name for name, parts in parameters.items() if any(part.name not in values for part in parts)]
     if missing:
         raise ProgramError(
             f"{header.name} lacks its argument {missing[0]}", call.span, f"its arguments are {', '.join(names)}"
         )
     return values
+
+
+def _each_part(call: ir.CallStatement, name: str, parts: list[str], value: Expr) -> dict[str, Expr]:
+    """`stride=2` and `stride=(2, 1)` for each of the parts."""
+    if not isinstance(value, ir.Several):
+        return dict.fromkeys(parts, value)
+    if len(parts) != len(value.values):
+        each = f", or one for each of {', '.join(parts)}" if len(parts) > 1 else ""
+        raise ProgramError(
+            f"argument {name} of {call.function} is one value{each}, not {len(value.values)}",
+            value.span or call.span,
+            f"write `{name}=({', '.join('1' for _ in parts)})`" if each else "pass one of them",
+        )
+    return dict(zip(parts, value.values, strict=True))
 
 
 def _check_argument(

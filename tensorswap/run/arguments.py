@@ -13,6 +13,7 @@ from ..errors import ArgumentError, DtypeError, Fault, ShapeError
 from ..language import ir
 from ..language.bound import Bound
 from ..language.hints import closest
+from ..language.options import each_part
 from ..language.render import access as show_access
 from ..language.sizes import SizeRules, Sizes, infer, resolve
 from ..language.types import Kind
@@ -30,6 +31,7 @@ Array = NDArray[Any]
 def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
     """Sorts a call's arguments into arrays, static integers and sizes, and checks all of them."""
     loops = expand(loops)
+    arguments = each_part(loops, arguments)
     standing = defaults(loops)
     unknown = [n for n in arguments if n not in {*loops.inputs, *loops.static_names, *loops.indices, *loops.known}]
     missing = [n for n in loops.inputs if n not in arguments and n not in standing]
@@ -41,10 +43,11 @@ def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
         for name in missing
         if name not in offered
     ]
+    open_names = [n for n in loops.static_names if n not in arguments and n not in loops.static_defaults]
+    options = {part: name for name, parts in loops.options.items() for part in parts}
     faults += [
         Fault(f"the static integer {name} is missing", None, f"pass it: p(..., {name}=1)")
-        for name in loops.static_names
-        if name not in arguments and name not in loops.static_defaults
+        for name in dict.fromkeys(options.get(name, name) for name in open_names)
     ]
     if faults:
         raise ArgumentError(faults)
@@ -120,7 +123,7 @@ def _unknown(loops: ir.Loops, name: object, missing: list[str]) -> Fault:
         return Fault(
             f"{name} is computed by the program, not an input", None, f"the inputs are {', '.join(loops.inputs)}"
         )
-    known = [*missing, *loops.inputs, *loops.static_names, *loops.indices]
+    known = [*missing, *loops.inputs, *loops.options, *loops.static_names, *loops.indices]
     hint = closest(name, known) if isinstance(name, str) else "names are texts"
     return Fault(
         f"the program has no input {str(name)[:80]!r}",

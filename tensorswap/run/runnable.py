@@ -9,6 +9,7 @@ from ..arrays import Array
 from ..interpret import reference
 from ..language import ir
 from ..language.bound import Bound
+from ..language.options import each_part
 from ..language.sizes import infer
 from ..lazy import cached_property
 from ..rules.derivation import Derivation, Without
@@ -47,9 +48,14 @@ class Runnable:
 
     def __call__(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
         """Runs the loops. One output: that array; several: a dict by name."""
-        arguments = merged(mapping, arrays)
+        arguments = self._arguments(mapping, arrays)
         results = self._for_call(arguments)._caller(arguments)
         return results if self._single is None else results[self._single]
+
+    def _arguments(self, mapping: Mapping[str, Any] | None, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a call passes, with a number for each part of its options."""
+        arguments = merged(mapping, arrays)
+        return each_part(self._loops, arguments) if self._loops.options else arguments
 
     @cached_property
     def _single(self) -> str | None:

@@ -70,7 +70,7 @@ def fit(
     metrics: Sequence[str] = (),
     schedule: Any = None,
     clip: float | None = None,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Mapping[str, Any] | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_seconds: float = SAVE_SECONDS,
     resume: bool | str | Path = False,
@@ -98,7 +98,17 @@ def fit(
     seconds = real("checkpoint_seconds", checkpoint_seconds)
     if seconds < 0:
         raise ArgumentError(f"checkpoint_seconds is 0 or more, not {seconds:g}", hint="checkpoint_seconds=30")
-    run = _Run(program, params, data, settings, counts("sizes", sizes or {}), metrics, optimizer, clip, schedule)
+    run = _Run(
+        program,
+        params,
+        data,
+        settings,
+        counts("sizes", sizes or {}, getattr(program, "loops", None)),
+        metrics,
+        optimizer,
+        clip,
+        schedule,
+    )
     run.validate_with(validation)
     run.resume(resume, path)
     run.save_to(path, seconds)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
+from ..language import ir
+from ..language.options import each_part
 
 
 def real(name: str, value: Any) -> float:
@@ -46,13 +48,14 @@ def truth(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def counts(name: str, given: Any) -> dict[str, int]:
-    """Whole numbers by name."""
+def counts(name: str, given: Any, loops: ir.Loops | None = None) -> dict[str, int]:
+    """Whole numbers by name; those of the parts of a program's options."""
     if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
         raise ArgumentError(
             f"{name} is a dict of whole numbers by name, not {shown(given)}", hint=f'{name}={{"h": 128}}'
         )
-    return {key: whole(f"{name}[{key[:80]!r}]", value, 0) for key, value in given.items()}
+    parts = given if loops is None else each_part(loops, given)
+    return {key: whole(f"{name}[{key[:80]!r}]", value, 0) for key, value in parts.items()}
 
 
 def shown(value: Any) -> str:

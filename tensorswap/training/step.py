@@ -80,7 +80,15 @@ def step(
     """One training step of a program. Parameters are arrays, or words such as "he" with all sizes given."""
     named = flattened(params)
     rate = positive("lr", lr)
-    model, arrays = prepared(program, named, None, {}, whole("seed", seed), counts("sizes", sizes or {}), None)
+    model, arrays = prepared(
+        program,
+        named,
+        None,
+        {},
+        whole("seed", seed),
+        counts("sizes", sizes or {}, getattr(program, "loops", None)),
+        None,
+    )
     if not same_noise:
         refuse_steady(noises(model.loops), set(model.inputs))
     return Step(update(model, loss, list(named), chosen_optimizer(optimizer), clip, metrics), arrays, rate)

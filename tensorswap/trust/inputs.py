@@ -16,6 +16,7 @@ from ..language.bound import Bound
 from ..language.hints import closest
 from ..language.interval import interval
 from ..language.ir import Expr, Number
+from ..language.options import each_part
 from ..language.paths import always_read
 from ..language.render import access as show_access
 from ..language.render import expression as show
@@ -57,6 +58,7 @@ def random_inputs(
 ) -> Inputs:
     """Arrays, the static integers named, and the sizes that no array shows."""
     draw = draw or Draw()
+    sizes = each_part(given, sizes)
     _check_names(given, sizes, shapes)
     loops = _without_dots(expand(given), shapes)
     extents = Extents(loops, _of_indices(given, loops, sizes), shapes, _statics(loops, sizes), draw.sizes)

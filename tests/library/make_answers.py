@@ -18,6 +18,7 @@ import torch.nn.functional as F  # noqa: N812 (every PyTorch user knows it by th
 
 import tensorswap as ts
 from tensorswap.language import ir
+from tensorswap.language.options import each_part
 
 from . import reference
 from .rows import FAMILIES, rows_of
@@ -43,8 +44,11 @@ def answer(row: Op, case: str) -> dict[str, Array]:
     program = ts.load(row.name)
     arrays, options = arrays_of(row.name, case), options_of(case)
     tensors = {n: torch.tensor(a, requires_grad=a.dtype.kind == "f" and n not in row.fixed) for n, a in arrays.items()}
-    values = {**defaults(program), **options, **tensors}
-    values |= {name: values[value] for name, value in values.items() if isinstance(value, str)}
+    values = {**defaults(program), **each_part(program.loops, options), **tensors}
+    for name, value in values.items():
+        if isinstance(value, str):  # it follows another, which stands before it
+            values[name] = values[value]
+    values |= {name: tuple(values[part] for part in parts) for name, parts in program.loops.options.items()}
     result = eval(row.oracle, {"torch": torch, "F": F, "R": reference}, values)  # the table is our own text
     results = result if isinstance(result, tuple) else (result,)
     assert len(results) == len(program.outputs), f"{row.name}: {len(results)} answers for {program.outputs}"

@@ -47,7 +47,7 @@ class Op:
     speed: str = ""  # a case of a size that users have, for the benchmark
 
 
-def options_of(case: str) -> dict[str, int | float]:
+def options_of(case: str) -> dict[str, Any]:
     """The numbers of a case."""
     found = {}
     for word in case.split():

@@ -30,7 +30,7 @@ class Case:
 
     program: str  # the name of an op, or the text of a program
     tensors: dict[str, Tensor]
-    options: dict[str, int | float] = field(default_factory=dict)
+    options: dict[str, int | float | tuple[int, ...]] = field(default_factory=dict)
     arrange: Callable[[Any], Tensor | Sequence[Tensor]] = unchanged
     outputs: tuple[str, ...] = ()  # those to compare, in PyTorch's order; all if there are none
     oracle: Callable[[], Any] | None = None
@@ -67,16 +67,6 @@ def same_kind(x: Tensor, *numbers: float) -> list[float]:
     if any(number != int(number) for number in numbers):
         raise Unexpressed("a number that is cut to a whole one")
     return [int(number) for number in numbers]
-
-
-def one_number(value: Any, what: str) -> int:
-    """A number that PyTorch takes for each axis and our op for all."""
-    if isinstance(value, int):
-        return value
-    numbers = set(value)
-    if len(numbers) != 1:
-        raise Unexpressed(f"another {what} along each axis")
-    return int(numbers.pop())
 
 
 def each_number(value: Any, count: int) -> list[int]:

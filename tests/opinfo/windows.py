@@ -7,7 +7,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 (every PyTorch user knows it by this name)
 
-from .case import Case, Tensor, Unexpressed, adapts, each_number, given, one_number, same_kind
+from .case import Case, Tensor, Unexpressed, adapts, each_number, given, same_kind
 
 
 def convolution(axes: int) -> Any:
@@ -20,30 +20,30 @@ def convolution(axes: int) -> Any:
         dilation: Any = 1,
         groups: int = 1,
     ) -> Case:
-        tensors = given(input=input, weight=weight, bias=bias)
         if padding == "valid":
             padding = 0
         if padding == "same":
             reach = [d * (k - 1) for d, k in zip(each_number(dilation, axes), weight.shape[2:], strict=True)]
-            if any(r % 2 for r in reach):
-                raise Unexpressed("another padding at each end")
             padding = [r // 2 for r in reach]
-        if axes == 2 and groups == 1:
-            names = ("stride", "padding", "dilation")
-            options = {}
-            for name, value in zip(names, (stride, padding, dilation), strict=True):
-                options[name], options[f"{name}_w"] = each_number(value, 2)
-            return Case("conv2d", tensors, options)
-        options = {
-            "stride": one_number(stride, "stride"),
-            "padding": one_number(padding, "padding"),
-            "dilation": one_number(dilation, "dilation"),
-        }
+            odd = [side for r in reversed(reach) for side in (0, r % 2)]
+            input = F.pad(input, odd)  # PyTorch, too, adds the odd one in front of its convolution
+        tensors = given(input=input, weight=weight, bias=bias)
+        options = options_of(axes, stride=stride, padding=padding, dilation=dilation)
         if groups > 1:
             return Case(f"grouped_conv{axes}d", tensors, options | {"groups": groups})
         return Case(f"conv{axes}d", tensors, options)
 
     return adapter
+
+
+def options_of(axes: int, **options: Any) -> dict[str, Any]:
+    """One number, or one for each axis, as our ops take them."""
+    return {name: per_axis(value, axes) for name, value in options.items()}
+
+
+def per_axis(value: Any, axes: int) -> int | tuple[int, ...]:
+    numbers = each_number(value, axes)
+    return numbers[0] if axes == 1 else tuple(numbers)
 
 
 def transposed(axes: int) -> Any:
@@ -57,17 +57,10 @@ def transposed(axes: int) -> Any:
         groups: int = 1,
         dilation: Any = 1,
     ) -> Case:
-        options = {
-            "stride": one_number(stride, "stride"),
-            "padding": one_number(padding, "padding"),
-            "output_padding": one_number(output_padding, "output_padding"),
-            "dilation": one_number(dilation, "dilation"),
-        }
+        options = options_of(axes, stride=stride, padding=padding, output_padding=output_padding, dilation=dilation)
         tensors = given(input=input, weight=weight, bias=bias)
         if groups > 1:
-            if axes != 2:
-                raise Unexpressed("groups of a transposed convolution")
-            return Case("grouped_conv_transpose2d", tensors, options | {"groups": groups})
+            return Case(f"grouped_conv_transpose{axes}d", tensors, options | {"groups": groups})
         return Case(f"conv_transpose{axes}d", tensors, options)
 
     return adapter
@@ -83,28 +76,16 @@ def max_pool(axes: int) -> Any:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Case:
-        options = windows(axes, kernel_size, stride, padding, ceil_mode) | {
-            "dilation": one_number(dilation, "dilation")
-        }
-        if return_indices and axes != 2:
-            raise Unexpressed("the places of the maxima")
-        if return_indices:
-            return Case("max_pool2d_with_indices", {"input": input}, options)
-        return Case(f"max_pool{axes}d", {"input": input}, options)
+        options = windows(axes, kernel_size, stride, padding, ceil_mode) | options_of(axes, dilation=dilation)
+        return Case(f"max_pool{axes}d" + "_with_indices" * return_indices, {"input": input}, options)
 
     return adapter
 
 
-def windows(axes: int, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool) -> dict[str, int]:
-    kernel = each_number(kernel_size, axes)
-    options = {"kernel_size": kernel[0], "padding": one_number(padding, "padding"), "ceil_mode": int(ceil_mode)}
-    if axes == 2:
-        options["kernel_width"] = kernel[1]
-    elif len(set(kernel)) > 1:
-        raise Unexpressed("another kernel_size along each axis")
-    empty = stride is None or (not isinstance(stride, int) and len(stride) == 0)
-    steps = kernel_size if empty else stride
-    return options | {"stride": one_number(steps, "stride")}
+def windows(axes: int, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool) -> dict[str, Any]:
+    options = options_of(axes, kernel_size=kernel_size, padding=padding) | {"ceil_mode": int(ceil_mode)}
+    left_out = stride is None or (not isinstance(stride, int) and len(stride) == 0)
+    return options if left_out else options | options_of(axes, stride=stride)
 
 
 def avg_pool(axes: int) -> Any:
@@ -127,25 +108,17 @@ def avg_pool(axes: int) -> Any:
     return adapter
 
 
-SIZES = {
-    1: ("output_size",),
-    2: ("output_size", "output_width"),
-    3: ("output_size", "output_height", "output_width"),
-}
-
-
-def output_sizes(axes: int, wanted: Any, shape: Any) -> dict[str, int]:
+def output_sizes(axes: int, wanted: Any, shape: Any) -> dict[str, Any]:
     numbers = [wanted] * axes if wanted is None or isinstance(wanted, int) else list(wanted)
     numbers = numbers * axes if len(numbers) == 1 else numbers
-    sizes = [int(s) if n is None else int(n) for n, s in zip(numbers, shape[-axes:], strict=True)]
-    return dict(zip(SIZES[axes], sizes, strict=True))
+    sizes = tuple(int(s) if n is None else int(n) for n, s in zip(numbers, shape[-axes:], strict=True))
+    return {"output_size": sizes if axes > 1 else sizes[0]}
 
 
 def adaptive(kind: str, axes: int) -> Any:
     def adapter(input: Tensor, output_size: Any, return_indices: bool = False) -> Case:
-        if return_indices:
-            raise Unexpressed("the places of the maxima")
-        return Case(f"adaptive_{kind}_pool{axes}d", {"input": input}, output_sizes(axes, output_size, input.shape))
+        program = f"adaptive_{kind}_pool{axes}d" + "_with_indices" * return_indices
+        return Case(program, {"input": input}, output_sizes(axes, output_size, input.shape))
 
     return adapter
 
@@ -161,19 +134,18 @@ def fractional(axes: int) -> Any:
         return_indices: bool = False,
         _random_samples: Any = None,
     ) -> Case:
-        if return_indices:
-            raise Unexpressed("the places of the maxima")
         batch = input if input.ndim == axes + 2 else input[None]
         if output_size is None:
             ratios = [output_ratio] * axes if isinstance(output_ratio, float) else output_ratio
             output_size = [int(s * r) for s, r in zip(batch.shape[-axes:], ratios, strict=True)]
         samples = torch.rand(*batch.shape[:2], axes, dtype=input.dtype, generator=torch.Generator().manual_seed(1))
-        kernel = one_number(kernel_size, "kernel_size")
         return Case(
-            f"fractional_max_pool{axes}d",
+            f"fractional_max_pool{axes}d" + "_with_indices" * return_indices,
             {"input": batch, "_random_samples": samples},
-            {"kernel_size": kernel} | output_sizes(axes, output_size, input.shape),
-            oracle=lambda: pool(batch, kernel_size, output_size, _random_samples=samples),
+            options_of(axes, kernel_size=kernel_size) | output_sizes(axes, output_size, input.shape),
+            oracle=lambda: pool(
+                batch, kernel_size, output_size, return_indices=return_indices, _random_samples=samples
+            ),
         )
 
     return adapter
@@ -188,9 +160,8 @@ def unpool(axes: int) -> Any:
         padding: Any = 0,
         output_size: Any = None,
     ) -> Case:
-        kernel = one_number(kernel_size, "kernel_size")
-        options = {"kernel_size": kernel, "padding": one_number(padding, "padding")}
-        options["stride"] = kernel if stride is None else one_number(stride, "stride")
+        options = windows(axes, kernel_size, stride, padding, False)
+        del options["ceil_mode"]
         if output_size is not None:
             options |= output_sizes(axes, output_size[-axes:], output_size)
         flat = indices.flatten(-axes).sort(-1).values
@@ -215,14 +186,7 @@ adapts("nn.functional.fractional_max_pool3d")(fractional(3))
 
 @adapts("nn.functional.unfold")
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Case:
-    kernel = each_number(kernel_size, 2)
-    options = {
-        "kernel_size": kernel[0],
-        "kernel_size_w": kernel[1],
-        "dilation": one_number(dilation, "dilation"),
-        "padding": one_number(padding, "padding"),
-        "stride": one_number(stride, "stride"),
-    }
+    options = options_of(2, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
     return Case("unfold", {"input": input}, options)
 
 

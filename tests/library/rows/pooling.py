@@ -22,7 +22,7 @@ ROWS = (
     ),
     Op(
         "max_pool2d",
-        "F.max_pool2d(input, (kernel_size, kernel_width), stride, padding, dilation, bool(ceil_mode))",
+        "F.max_pool2d(input, kernel_size, stride, padding, dilation, bool(ceil_mode))",
         (
             "input:2,2,5,6t kernel_size=3 stride=1 padding=1",
             "input:2,6,5u kernel_size=2 stride=2 ceil_mode=1 kernel_width=3",
@@ -32,6 +32,8 @@ ROWS = (
             "input:1,1,5,5t kernel_size=3 stride=4 padding=1 ceil_mode=1",
             "input:2,1,1,1u kernel_size=1",
             "input:0,2,4,4 kernel_size=2",
+            "input:1,2,7,9t kernel_size=(2,3)",
+            "input:2,8,9u kernel_size=(3,2) stride=(1,2) padding=(1,0) dilation=(2,1)",
         ),
         thnn=("SpatialDilatedMaxPooling",),
         speed="input:32,32,56,56 kernel_size=3 stride=2 padding=1",
@@ -46,13 +48,26 @@ ROWS = (
             "input:1,1,5,3,4t kernel_size=2 stride=1 dilation=2",
             "input:1,1,3,3,3u kernel_size=3",
             "input:0,1,2,2,2 kernel_size=2",
+            "input:1,2,5,6,7u kernel_size=(2,1,3) stride=(1,2,2) padding=(1,0,1) dilation=(2,1,1) ceil_mode=1",
+            "input:1,4,3,5t kernel_size=(2,3,1)",
         ),
         thnn=("VolumetricDilatedMaxPooling",),
         speed="input:8,16,16,28,28 kernel_size=2",
     ),
     Op(
+        "max_pool1d_with_indices",
+        "F.max_pool1d(input, kernel_size, stride, padding, dilation, bool(ceil_mode), True)",
+        (
+            "input:2,3,9t kernel_size=3 stride=2 padding=1",
+            "input:3,8u kernel_size=3 stride=3 padding=1 ceil_mode=1",
+            "input:1,1,10t kernel_size=3 stride=1 dilation=2 padding=1",
+            "input:2,1,1u kernel_size=1",
+            "input:0,2,5 kernel_size=2",
+        ),
+    ),
+    Op(
         "max_pool2d_with_indices",
-        "F.max_pool2d(input, (kernel_size, kernel_width), stride, padding, dilation, bool(ceil_mode), True)",
+        "F.max_pool2d(input, kernel_size, stride, padding, dilation, bool(ceil_mode), True)",
         (
             "input:2,2,5,6t kernel_size=3 stride=1 padding=1",
             "input:2,6,5u kernel_size=2 stride=2 ceil_mode=1 kernel_width=3",
@@ -60,8 +75,20 @@ ROWS = (
             "input:1,2,4,4u kernel_size=2",
             "input:1,3,1,1u kernel_size=1",
             "input:0,2,4,4 kernel_size=2",
+            "input:1,2,8,9t kernel_size=(3,2) stride=(1,2) padding=(1,0) dilation=(2,1)",
         ),
         speed="input:32,32,56,56 kernel_size=2",
+    ),
+    Op(
+        "max_pool3d_with_indices",
+        "F.max_pool3d(input, kernel_size, stride, padding, dilation, bool(ceil_mode), True)",
+        (
+            "input:1,2,5,6,7u kernel_size=(2,1,3) stride=(1,2,2) padding=(1,0,1) dilation=(2,1,1) ceil_mode=1",
+            "input:1,4,3,5t kernel_size=(2,3,1)",
+            "input:1,1,5,3,4t kernel_size=2 stride=1 dilation=2",
+            "input:1,1,3,3,3u kernel_size=3",
+            "input:0,1,2,2,2 kernel_size=2",
+        ),
     ),
     Op(
         "avg_pool1d",
@@ -79,7 +106,7 @@ ROWS = (
     ),
     Op(
         "avg_pool2d",
-        "F.avg_pool2d(input, (kernel_size, kernel_width), stride, padding, bool(ceil_mode), bool(count_include_pad), "
+        "F.avg_pool2d(input, kernel_size, stride, padding, bool(ceil_mode), bool(count_include_pad), "
         "divisor_override or None)",
         (
             "input:2,2,5,6 kernel_size=3 stride=2 padding=1 ceil_mode=1",
@@ -90,6 +117,7 @@ ROWS = (
             "input:1,1,6,4 kernel_size=3 stride=3 ceil_mode=1",
             "input:2,1,1,1 kernel_size=1",
             "input:0,2,4,4 kernel_size=2",
+            "input:1,2,7,6 kernel_size=(3,2) stride=(1,2) padding=(1,0) count_include_pad=0",
         ),
         thnn=("SpatialAveragePooling",),
         speed="input:32,32,56,56 kernel_size=2",
@@ -105,6 +133,7 @@ ROWS = (
             "input:1,1,3,3,4 kernel_size=2 stride=1 divisor_override=3",
             "input:1,1,3,3,3 kernel_size=3",
             "input:0,1,2,2,2 kernel_size=2",
+            "input:1,1,5,4,6 kernel_size=(2,1,3) stride=(1,2,2) padding=(1,0,1) count_include_pad=0 ceil_mode=1",
         ),
         thnn=("VolumetricAveragePooling",),
         speed="input:8,16,16,28,28 kernel_size=2",
@@ -123,13 +152,14 @@ ROWS = (
     ),
     Op(
         "lp_pool2d",
-        "F.lp_pool2d(input, norm_type, (kernel_size, kernel_width), stride, bool(ceil_mode))",
+        "F.lp_pool2d(input, norm_type, kernel_size, stride, bool(ceil_mode))",
         (
             "input:2,2,4,6a norm_type=2.0 kernel_size=2",
             "input:2,5,6+ norm_type=3.0 kernel_size=2 kernel_width=3 ceil_mode=1",
             "input:1,1,5,5+ norm_type=2.5 kernel_size=3 stride=1",
             "input:1,1,4,5+ norm_type=1.0 kernel_size=2 stride=3",
             "input:1,2,1,1+ norm_type=2.0 kernel_size=1",
+            "input:1,2,6,5+ norm_type=2.0 kernel_size=(3,2) stride=(1,2)",
         ),
         speed="input:16,32,56,56+ norm_type=2.0 kernel_size=2",
     ),
@@ -142,6 +172,7 @@ ROWS = (
             "input:1,1,3,3,4+ norm_type=2.5 kernel_size=2 stride=1",
             "input:1,1,3,3,3+ norm_type=1.0 kernel_size=3",
             "input:1,2,1,1,1+ norm_type=2.0 kernel_size=1",
+            "input:1,4,3,5+ norm_type=3.0 kernel_size=(2,1,3) stride=(1,2,2)",
         ),
     ),
     Op(
@@ -203,7 +234,7 @@ ROWS = (
     ),
     Op(
         "adaptive_avg_pool2d",
-        "F.adaptive_avg_pool2d(input, (output_size, output_width))",
+        "F.adaptive_avg_pool2d(input, output_size)",
         (
             "input:2,2,7,5 output_size=5 output_width=3",
             "input:2,6,4 output_size=3 output_width=2",
@@ -211,19 +242,21 @@ ROWS = (
             "input:2,2,4,3 output_size=1",
             "input:2,1,5,5 output_size=2",
             "input:0,2,5,5 output_size=2",
+            "input:1,2,6,5 output_size=(2,3)",
         ),
         thnn=("SpatialAdaptiveAveragePooling",),
         speed="input:32,64,28,28 output_size=7",
     ),
     Op(
         "adaptive_avg_pool3d",
-        "F.adaptive_avg_pool3d(input, (output_size, output_height, output_width))",
+        "F.adaptive_avg_pool3d(input, output_size)",
         (
             "input:1,2,5,4,3 output_size=3 output_height=2 output_width=2",
             "input:2,3,2,5 output_size=2 output_height=3 output_width=4",
             "input:1,1,4,4,4 output_size=2",
             "input:1,2,3,2,3 output_size=1",
             "input:0,1,3,3,3 output_size=2",
+            "input:1,4,3,5 output_size=(2,1,3)",
         ),
         thnn=("VolumetricAdaptiveAveragePooling",),
         speed="input:8,16,16,28,28 output_size=4 output_height=7 output_width=7",
@@ -243,7 +276,7 @@ ROWS = (
     ),
     Op(
         "adaptive_max_pool2d",
-        "F.adaptive_max_pool2d(input, (output_size, output_width))",
+        "F.adaptive_max_pool2d(input, output_size)",
         (
             "input:2,2,7,5t output_size=5 output_width=3",
             "input:2,6,4u output_size=3 output_width=2",
@@ -251,22 +284,57 @@ ROWS = (
             "input:2,2,4,3t output_size=1",
             "input:2,1,5,5t output_size=2",
             "input:0,2,5,5 output_size=2",
+            "input:1,2,6,5u output_size=(2,3)",
         ),
         thnn=("SpatialAdaptiveMaxPooling",),
         speed="input:32,64,28,28 output_size=7",
     ),
     Op(
         "adaptive_max_pool3d",
-        "F.adaptive_max_pool3d(input, (output_size, output_height, output_width))",
+        "F.adaptive_max_pool3d(input, output_size)",
         (
             "input:1,2,5,4,3t output_size=3 output_height=2 output_width=2",
             "input:2,3,2,5u output_size=2 output_height=3 output_width=4",
             "input:1,1,4,4,4t output_size=2",
             "input:1,2,3,2,3u output_size=1",
             "input:0,1,3,3,3 output_size=2",
+            "input:1,4,3,5u output_size=(2,1,3)",
         ),
         thnn=("VolumetricAdaptiveMaxPooling",),
         speed="input:8,16,16,28,28 output_size=4 output_height=7 output_width=7",
+    ),
+    Op(
+        "adaptive_max_pool1d_with_indices",
+        "F.adaptive_max_pool1d(input, output_size, True)",
+        (
+            "input:2,3,7t output_size=5",
+            "input:2,10u output_size=4",
+            "input:1,1,3u output_size=7",
+            "input:2,2,5t output_size=1",
+            "input:0,2,5 output_size=2",
+        ),
+    ),
+    Op(
+        "adaptive_max_pool2d_with_indices",
+        "F.adaptive_max_pool2d(input, output_size, True)",
+        (
+            "input:2,2,7,5t output_size=(5,3)",
+            "input:2,6,4u output_size=(3,2)",
+            "input:1,1,3,2u output_size=(4,5)",
+            "input:2,2,4,3t output_size=1",
+            "input:0,2,5,5 output_size=2",
+        ),
+    ),
+    Op(
+        "adaptive_max_pool3d_with_indices",
+        "F.adaptive_max_pool3d(input, output_size, True)",
+        (
+            "input:1,2,5,4,3t output_size=(3,2,2)",
+            "input:2,3,2,5u output_size=(2,3,4)",
+            "input:1,1,4,4,4t output_size=2",
+            "input:1,2,3,2,3u output_size=1",
+            "input:0,1,3,3,3 output_size=2",
+        ),
     ),
     Op(
         "fractional_starts",
@@ -282,13 +350,14 @@ ROWS = (
     ),
     Op(
         "fractional_max_pool2d",
-        "F.fractional_max_pool2d(input, kernel_size, (output_size, output_width), _random_samples=_random_samples)",
+        "F.fractional_max_pool2d(input, kernel_size, output_size, _random_samples=_random_samples)",
         (
             "input:2,2,7,6u _random_samples:2,2,2p kernel_size=2 output_size=4 output_width=3",
             "input:1,2,6,8t _random_samples:1,2,2p kernel_size=3 output_size=3 output_width=4",
             "input:2,1,5,5u _random_samples:2,1,2p kernel_size=2 output_size=3",
             "input:1,1,4,4u _random_samples:1,1,2p kernel_size=2 output_size=1",
             "input:1,2,3,3t _random_samples:1,2,2p kernel_size=1 output_size=2",
+            "input:1,2,7,6u _random_samples:1,2,2p kernel_size=(3,2) output_size=(2,4)",
         ),
         smooth=False,  # PyTorch has no second derivative of it
         fixed=("_random_samples",),
@@ -297,19 +366,45 @@ ROWS = (
     ),
     Op(
         "fractional_max_pool3d",
-        "F.fractional_max_pool3d(input, kernel_size, (output_size, output_height, output_width), "
-        "_random_samples=_random_samples)",
+        "F.fractional_max_pool3d(input, kernel_size, output_size, _random_samples=_random_samples)",
         (
             "input:1,2,5,4,6u _random_samples:1,2,3p kernel_size=2 output_size=3 output_height=2 output_width=4",
             "input:2,1,4,4,4t _random_samples:2,1,3p kernel_size=2 output_size=2",
             "input:1,1,3,4,5u _random_samples:1,1,3p kernel_size=2 output_size=1",
             "input:1,2,3,3,3t _random_samples:1,2,3p kernel_size=1 output_size=2",
             "input:1,1,5,6,4u _random_samples:1,1,3p kernel_size=3 output_size=2 output_height=3 output_width=1",
+            "input:1,1,6,5,7u _random_samples:1,1,3p kernel_size=(2,1,3) output_size=(3,2,2)",
         ),
         smooth=False,  # PyTorch has no second derivative of it
         fixed=("_random_samples",),
         thnn=("VolumetricFractionalMaxPooling",),
         speed="input:4,16,16,16,16 _random_samples:4,16,3p kernel_size=2 output_size=8",
+    ),
+    Op(
+        "fractional_max_pool2d_with_indices",
+        "F.fractional_max_pool2d(input, kernel_size, output_size, None, True, _random_samples)",
+        (
+            "input:2,2,7,6u _random_samples:2,2,2p kernel_size=(3,2) output_size=(2,4)",
+            "input:1,2,6,8t _random_samples:1,2,2p kernel_size=3 output_size=(3,4)",
+            "input:2,1,5,5u _random_samples:2,1,2p kernel_size=2 output_size=3",
+            "input:1,1,4,4u _random_samples:1,1,2p kernel_size=2 output_size=1",
+            "input:1,2,3,3t _random_samples:1,2,2p kernel_size=1 output_size=2",
+        ),
+        smooth=False,  # PyTorch has no second derivative of it
+        fixed=("_random_samples",),
+    ),
+    Op(
+        "fractional_max_pool3d_with_indices",
+        "F.fractional_max_pool3d(input, kernel_size, output_size, None, True, _random_samples)",
+        (
+            "input:1,2,6,5,7u _random_samples:1,2,3p kernel_size=(2,1,3) output_size=(3,2,2)",
+            "input:2,1,4,4,4t _random_samples:2,1,3p kernel_size=2 output_size=2",
+            "input:1,1,3,4,5u _random_samples:1,1,3p kernel_size=2 output_size=1",
+            "input:1,2,3,3,3t _random_samples:1,2,3p kernel_size=1 output_size=2",
+            "input:1,1,5,6,4u _random_samples:1,1,3p kernel_size=3 output_size=(2,3,1)",
+        ),
+        smooth=False,  # PyTorch has no second derivative of it
+        fixed=("_random_samples",),
     ),
     Op(
         "max_unpool1d",
@@ -330,7 +425,7 @@ ROWS = (
     Op(
         "max_unpool2d",
         "R.max_unpool(input, indices, F.max_unpool2d(input, indices, kernel_size, stride, padding, "
-        "(output_size, output_width) if output_size else None), 2)",
+        "output_size if output_size[0] else None), 2)",
         (
             "input:1,2,2,2 indices=[[[[0,3],[9,14]],[[5,2],[12,11]]]] kernel_size=2",
             "input:1,2,3 indices:1,2,3w28 kernel_size=2 output_size=4 output_width=7",
@@ -339,6 +434,7 @@ ROWS = (
             "input:1,1,1,1 indices=[[[[0]]]] kernel_size=1",
             "input:2,2,3,4 indices:2,2,3,4i20 kernel_size=2 stride=1",
             "input:1,3,3 indices=[[[6,6,7],[6,6,7],[11,11,7]]] kernel_size=3 stride=1",
+            "input:1,1,2,3 indices:1,1,2,3w21 kernel_size=(2,3) stride=(3,2) padding=(1,0)",
         ),
         thnn=("SpatialMaxUnpooling",),
         note=LAST,
@@ -347,7 +443,7 @@ ROWS = (
     Op(
         "max_unpool3d",
         "R.max_unpool(input, indices, F.max_unpool3d(input, indices, kernel_size, stride, padding, "
-        "(output_size, output_height, output_width) if output_size else None), 3)",
+        "output_size if output_size[0] else None), 3)",
         (
             "input:1,1,2,1,2 indices:1,1,2,1,2w32 kernel_size=2",
             "input:1,2,1,2 indices:1,2,1,2w60 kernel_size=2 output_size=5 output_height=3 output_width=4",
@@ -355,6 +451,7 @@ ROWS = (
             "input:1,1,2,2,2 indices:1,1,2,2,2w27 kernel_size=2 stride=1",
             "input:1,1,1,1,1 indices=[[[[[0]]]]] kernel_size=1",
             "input:1,2,2,3,3 indices:1,2,2,3,3i48 kernel_size=2 stride=1",
+            "input:1,2,2,2 indices:1,2,2,2w40 kernel_size=(2,1,3) output_size=(5,2,4)",
         ),
         thnn=("VolumetricMaxUnpooling",),
         note=LAST,

@@ -189,13 +189,14 @@ ROWS = (
     ),
     Op(
         "interpolate_nearest2d",
-        "F.interpolate(input, size=(output_size, output_width), mode='nearest')",
+        "F.interpolate(input, size=output_size, mode='nearest')",
         (
             "input:2,2,3,4 output_size=5 output_width=7",
             "input:1,1,5,4 output_size=3 output_width=8",
             "input:1,2,2,3 output_size=4 output_width=6",
             "input:2,1,1,1 output_size=3",
             "input:1,1,4,5 output_size=1",
+            "input:1,2,5,4 output_size=(3,8)",
         ),
         thnn=("SpatialUpSamplingNearest",),
         note=EXACT,
@@ -203,7 +204,7 @@ ROWS = (
     ),
     Op(
         "interpolate_nearest3d",
-        "F.interpolate(input, size=(output_size, output_height, output_width), mode='nearest')",
+        "F.interpolate(input, size=output_size, mode='nearest')",
         (
             "input:1,2,2,3,2 output_size=3 output_height=4 output_width=5",
             "input:1,1,3,2,4 output_size=2 output_height=5 output_width=3",
@@ -231,7 +232,7 @@ ROWS = (
     ),
     Op(
         "interpolate_bilinear",
-        "F.interpolate(input, size=(output_size, output_width), mode='bilinear', align_corners=bool(align_corners))",
+        "F.interpolate(input, size=output_size, mode='bilinear', align_corners=bool(align_corners))",
         (
             "input:2,2,3,4 output_size=5 output_width=7",
             "input:1,2,4,3 output_size=3 output_width=5 align_corners=1",
@@ -245,21 +246,21 @@ ROWS = (
     ),
     Op(
         "interpolate_trilinear",
-        "F.interpolate(input, size=(output_size, output_height, output_width), mode='trilinear', "
-        "align_corners=bool(align_corners))",
+        "F.interpolate(input, size=output_size, mode='trilinear', align_corners=bool(align_corners))",
         (
             "input:1,2,2,3,2 output_size=3 output_height=4 output_width=5",
             "input:1,1,3,2,4 output_size=2 output_height=3 output_width=3 align_corners=1",
             "input:1,1,2,2,2 output_size=3",
             "input:2,1,1,1,1 output_size=2",
             "input:1,1,3,2,3 output_size=1 align_corners=1",
+            "input:1,1,3,2,4 output_size=(2,3,5)",
         ),
         thnn=("VolumetricUpSamplingTrilinear",),
         speed="input:4,16,8,14,14 output_size=16 output_height=28 output_width=28",
     ),
     Op(
         "interpolate_bicubic",
-        "F.interpolate(input, size=(output_size, output_width), mode='bicubic', align_corners=bool(align_corners))",
+        "F.interpolate(input, size=output_size, mode='bicubic', align_corners=bool(align_corners))",
         (
             "input:2,2,3,4 output_size=5 output_width=7",
             "input:1,2,5,4 output_size=3 output_width=6 align_corners=1",
@@ -283,7 +284,7 @@ ROWS = (
     ),
     Op(
         "interpolate_area2d",
-        "F.interpolate(input, size=(output_size, output_width), mode='area')",
+        "F.interpolate(input, size=output_size, mode='area')",
         (
             "input:2,2,5,4 output_size=3 output_width=2",
             "input:1,1,3,2 output_size=2 output_width=5",
@@ -295,7 +296,7 @@ ROWS = (
     ),
     Op(
         "interpolate_area3d",
-        "F.interpolate(input, size=(output_size, output_height, output_width), mode='area')",
+        "F.interpolate(input, size=output_size, mode='area')",
         (
             "input:1,2,3,4,2 output_size=2 output_height=3 output_width=3",
             "input:1,1,4,2,5 output_size=2 output_height=1 output_width=3",
@@ -348,19 +349,20 @@ ROWS = (
     ),
     Op(
         "affine_grid",
-        "F.affine_grid(theta, (theta.shape[0], 1, output_size, output_width), bool(align_corners))",
+        "F.affine_grid(theta, (theta.shape[0], 1, *output_size), bool(align_corners))",
         (
             "theta:2,2,3 output_size=3 output_width=4",
             "theta:1,2,3 output_size=4 output_width=2 align_corners=1",
             "theta:3,2,3 output_size=2",
             "theta:1,2,3 output_size=1 align_corners=1",
             "theta:1,2,3 output_size=1 output_width=5",
+            "theta:1,2,3 output_size=(2,3)",
         ),
         speed="theta:32,2,3 output_size=112",
     ),
     Op(
         "affine_grid3d",
-        "F.affine_grid(theta, (theta.shape[0], 1, output_size, output_height, output_width), bool(align_corners))",
+        "F.affine_grid(theta, (theta.shape[0], 1, *output_size), bool(align_corners))",
         (
             "theta:1,3,4 output_size=2 output_height=3 output_width=4",
             "theta:2,3,4 output_size=3 output_height=2 output_width=2 align_corners=1",
