@@ -116,7 +116,10 @@ def test_a_text_that_mixes_them_up_is_refused(text: str, message: str) -> None:
 @pytest.mark.compiled
 def test_an_exported_file_takes_them(tmp_path: Path) -> None:
     ts.load("max_pool2d").export(tmp_path / "pool.py")
-    text = "import numpy as np, pool; print(pool.forward(input=np.arange(16.0).reshape(4, 4), kernel_size=(2, 4)).tolist())"
+    text = (
+        "import numpy as np, pool\n"
+        "print(pool.forward(input=np.arange(16.0).reshape(4, 4), kernel_size=(2, 4)).tolist())"
+    )
     found = subprocess.run([sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[[7.0], [15.0]]"
 
