@@ -100,21 +100,19 @@ def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verdicts, "_stamp", lambda: str(np.random.default_rng().integers(2**62)))
 
 
-def drop_a_factor(work: Work) -> None:
+def drop_a_factor(work: Work) -> Work:
     """The pass that takes products apart, and then loses what they have in common."""
     from tensorswap.plan.contraction_order import order_products
-
-    order_products(work)
 
     def change(statement: ir.Statement, _: tuple[str, ...]) -> list[ir.Statement]:
         value = statement.value
         lost = isinstance(value, ir.Binary) and value.operator == "*" and statement.target.tensor == "Z"
         return [replace(statement, value=value.left) if lost else statement]  # type: ignore[attr-defined]
 
-    work.each(change)
+    return order_products(work).each(change)
 
 
-def planted(pass_: Callable[[Work], None], name: str) -> tuple[Callable[[Work], None], ...]:
+def planted(pass_: Callable[[Work], Work], name: str) -> tuple[Callable[[Work], Work], ...]:
     return tuple(pass_ if run.__name__ == name else run for run in prepare.PASSES)
 
 

@@ -144,7 +144,7 @@ def _holds(node: Expr, constraints: list[Expr], sizes: Sizes, gathered: Mapping[
     """node >= 0 on the whole box, or node - c >= 0 for something that a condition makes c >= 0."""
     sums = [ZERO, *constraints, *(ir.Binary("+", a, b) for k, a in enumerate(constraints) for b in constraints[:k])]
     for shift in sums:
-        bounds = interval(subtract(node, shift), sizes.formulas, gathered)
+        bounds = interval(subtract(node, shift), sizes.index, gathered)
         if bounds is not None and isinstance(bounds[0], Number) and bounds[0].value >= 0:
             return True
     return False

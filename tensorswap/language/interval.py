@@ -11,9 +11,10 @@ from .build import ZERO, add, floor_divide, is_zero, maximum, minimum, multiply,
 from .ir import Expr, Number
 
 Bounds = tuple[Expr, Expr]
+IndexSizes = Mapping[str, Expr | int]
 
 
-def interval(node: Expr, sizes: Mapping[str, Expr], gathered: Mapping[str, Bounds] | None = None) -> Bounds | None:
+def interval(node: Expr, sizes: IndexSizes, gathered: Mapping[str, Bounds] | None = None) -> Bounds | None:
     """The least and greatest value, both attained or safely outside; None where nothing is known (a gathered value)."""
     if is_constant(node):
         return node, node
@@ -23,7 +24,8 @@ def interval(node: Expr, sizes: Mapping[str, Expr], gathered: Mapping[str, Bound
         for index, coefficient in form.terms.items():
             if index not in sizes:
                 return None
-            reach = multiply(coefficient, subtract(sizes[index], Number(1)))
+            size = sizes[index]
+            reach = multiply(coefficient, subtract(Number(size) if isinstance(size, int) else size, Number(1)))
             low, high = add(low, _lower(coefficient, reach)), add(high, _upper(coefficient, reach))
         return low, high
     match node:
@@ -62,7 +64,7 @@ def interval(node: Expr, sizes: Mapping[str, Expr], gathered: Mapping[str, Bound
 Sides = tuple[Expr | None, Expr | None]
 
 
-def _sides(node: Expr, sizes: Mapping[str, Expr], gathered: Mapping[str, Bounds] | None) -> Sides:
+def _sides(node: Expr, sizes: IndexSizes, gathered: Mapping[str, Bounds] | None) -> Sides:
     """As `interval`, where perhaps only one side is known: max(x, 0) is at least 0, whatever x is."""
     if isinstance(node, ir.Call) and node.function in ("min", "max"):
         return _ends(node.function, [_sides(a, sizes, gathered) for a in node.arguments])

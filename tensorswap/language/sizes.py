@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 
 from ..errors import Fault, ShapeError, Span
@@ -28,17 +28,13 @@ class SizeRules:
     missing: tuple[str, ...]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Sizes:
     """The numbers of one call."""
 
-    index: dict[str, int]
-    shapes: dict[str, tuple[int, ...]]
-    statics: dict[str, int]
-    formulas: dict[str, Number] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.formulas = {name: Number(value) for name, value in self.index.items()}
+    index: Mapping[str, int]
+    shapes: Mapping[str, tuple[int, ...]]
+    statics: Mapping[str, int]
 
     def value(self, node: Expr) -> int:
         """The number behind an index-free integer expression."""

@@ -27,8 +27,7 @@ def tell(name: str, loops: Callable[[], Loops], sizes: Sizes | None = None) -> N
     """Called after each pass. The program is made only if somebody watches."""
     found = _watched.get()
     if found is not None:
-        kept = None if sizes is None else Sizes(dict(sizes.index), dict(sizes.shapes), sizes.statics)
-        found.append(Stage(name, loops(), kept))
+        found.append(Stage(name, loops(), sizes))
 
 
 @contextmanager

@@ -40,7 +40,7 @@ class Reaches:
         """Between which numbers an expression lies, if it is known."""
         if not all(map(self._is_arithmetic, _arithmetic(node))):
             return None
-        bounds = interval(numbers(node, self.sizes), self.sizes.formulas, self.gathered)
+        bounds = interval(numbers(node, self.sizes), self.sizes.index, self.gathered)
         if bounds is None:
             return None
         return self.sizes.value(bounds[0]), self.sizes.value(bounds[1])

@@ -10,10 +10,11 @@ from ..language.build import ZERO, conjunction, conjuncts, subtract
 from ..language.interval import interval
 from ..language.ir import Expr, Number
 from ..language.paths import accesses
+from ..language.sizes import Sizes
 from .work import Work
 
 
-def compare_inside(work: Work) -> None:
+def compare_inside(work: Work) -> Work:
     def change(statement: ir.Statement, _: tuple[str, ...]) -> list[ir.Statement]:
         atoms = conjuncts(statement.guard)
         if not any(isinstance(atom, ir.Inside) for atom in atoms):
@@ -22,31 +23,31 @@ def compare_inside(work: Work) -> None:
         if any(isinstance(n, ir.Inside) for atom in rest for n in ir.walk(atom)):
             return [statement]
         places = [*accesses(statement.target), *accesses(statement.value), *(a for r in rest for a in accesses(r))]
-        bounds = [b for access, path in places if not path for b in bounds_of(work, access)]
+        bounds = [b for access, path in places if not path for b in bounds_of(work.sizes, access)]
         explicit = replace(statement, guard=conjunction([*rest, *bounds]))
         alone = replace(work.loops, body=(explicit,))
         if unproven(alone, work.sizes, {}):  # only some points evaluate this access: `inside` must look
             return [replace(statement, guard=conjunction([*rest, *bounds, ir.Inside()]))]
         return [explicit]
 
-    work.each(change)
+    return work.each(change)
 
 
-def bounds_of(work: Work, access: ir.Access) -> list[Expr]:
+def bounds_of(sizes: Sizes, access: ir.Access) -> list[Expr]:
     """Comparisons that hold where an access is in bounds, save those that always hold."""
     found: list[Expr] = []
     for axis, place in enumerate(access.indices):
-        extent = work.sizes.shapes[access.tensor][axis]
-        if isinstance(place, ir.Index) and work.sizes.index[place.name] <= extent:
+        extent = sizes.shapes[access.tensor][axis]
+        if isinstance(place, ir.Index) and sizes.index[place.name] <= extent:
             continue
-        known = numbers(place, work.sizes)
-        if not _at_least_zero(work, known):
+        known = numbers(place, sizes)
+        if not _at_least_zero(sizes, known):
             found.append(ir.Compare(">=", place, ZERO))
-        if not _at_least_zero(work, subtract(Number(extent - 1), known)):
+        if not _at_least_zero(sizes, subtract(Number(extent - 1), known)):
             found.append(ir.Compare("<", place, ir.AxisSize(access.tensor, axis)))
     return found
 
 
-def _at_least_zero(work: Work, node: Expr) -> bool:
-    bounds = interval(node, work.sizes.formulas, {})
+def _at_least_zero(sizes: Sizes, node: Expr) -> bool:
+    bounds = interval(node, sizes.index, {})
     return bounds is not None and isinstance(bounds[0], Number) and bounds[0].value >= 0

@@ -18,7 +18,7 @@ from ..language import ir
 from ..language.affine import is_constant
 from ..language.build import ONE, conjunction, conjuncts, divide, multiply, product
 from ..language.ir import Expr
-from .work import Work, product_of, statements_in
+from .work import Draft, Work, product_of, statements_in
 
 EXHAUSTIVE = 6  # factors up to which every order is tried
 
@@ -56,26 +56,26 @@ class _Final:
     product: Expr
 
 
-def order_products(work: Work) -> None:
+def order_products(work: Work) -> Work:
     """Takes statements outside blocks apart."""
-    orderer = _Orderer(work)
+    orderer = _Orderer(Draft(work))
     for item in work.loops.body:
         if isinstance(item, ir.Statement):
             orderer.statement(item)
         else:
             orderer.out.append(item)
             orderer.written.update(s.target.tensor for s in statements_in(item))
-    work.loops = replace(work.loops, body=tuple(orderer.out))
+    return orderer.draft.made(orderer.out)
 
 
 class _Orderer:
-    def __init__(self, work: Work) -> None:
-        self.work = work
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
         self.out: list[ir.Item] = []
         self.steps: list[_Step] = []
         self.written: Counter[str] = Counter()  # how often each tensor was written so far
         self.upcoming = [
-            s for s in work.loops.body if isinstance(s, ir.Statement) and s.operator in ir.SUM and s.guard is None
+            s for s in draft.loops.body if isinstance(s, ir.Statement) and s.operator in ir.SUM and s.guard is None
         ]
 
     def statement(self, statement: ir.Statement) -> None:
@@ -113,7 +113,7 @@ class _Orderer:
         """Whether a sum of many factors runs over more points than any factor or the target has."""
         if statement.operator not in ir.SUM or len(leaves) < 3:
             return False
-        if any(self.work.sizes.index[i] == 0 for i in statement.indices):
+        if any(self.draft.sizes.index[i] == 0 for i in statement.indices):
             return False
         if statement.guard is not None:
             parts = [n for leaf in leaves for n in ir.walk(leaf.value)]
@@ -122,8 +122,8 @@ class _Orderer:
                 return False
         if any(isinstance(n, ir.Access) for e in statement.target.indices for n in ir.walk(e)):
             return False
-        largest = max(self.work.volume(s) for s in (ir.index_names(statement.target), *(x.indices for x in leaves)))
-        return self.work.volume(statement.indices) > largest
+        largest = max(self.draft.volume(s) for s in (ir.index_names(statement.target), *(x.indices for x in leaves)))
+        return self.draft.volume(statement.indices) > largest
 
     def take_apart(self, statement: ir.Statement, leaves: list[_Leaf], scale: Expr) -> None:
         atoms = conjuncts(statement.guard)
@@ -158,7 +158,7 @@ class _Orderer:
             rest = [leaf.indices for k, leaf in enumerate(leaves) if k not in pair]
             indices = both[0].indices | both[1].indices
             kept = indices & (output | frozenset().union(*rest))
-            work = self.work.volume(indices)
+            work = self.draft.volume(indices)
             cost = work + self.least_work([*rest, kept], output)
             shares = any(
                 self.could_share(other, both[0].parts + both[1].parts, kept)
@@ -178,7 +178,7 @@ class _Orderer:
             rest = [f for k, f in enumerate(factors) if k not in (a, b)]
             indices = factors[a] | factors[b]
             kept = indices & (output | frozenset().union(*rest))
-            found.append(self.work.volume(indices) + self.least_work([*rest, kept], output))
+            found.append(self.draft.volume(indices) + self.least_work([*rest, kept], output))
         return min(found)
 
     def could_share(self, other: ir.Statement, parts: Counter[Hashable], kept: frozenset[str]) -> bool:
@@ -196,7 +196,7 @@ class _Orderer:
         names = sorted(frozenset().union(*(leaf.indices for leaf in leaves)))
         letter = {name: ascii_letters[k] if k < len(ascii_letters) else chr(140 + k) for k, name in enumerate(names)}
         terms = ["".join(letter[i] for i in sorted(leaf.indices)) for leaf in leaves]
-        shapes = [tuple(self.work.weight(i) for i in sorted(leaf.indices)) for leaf in leaves]
+        shapes = [tuple(self.draft.weight(i) for i in sorted(leaf.indices)) for leaf in leaves]
         equation = f"{','.join(terms)}->{''.join(letter[i] for i in names if i in output)}"
         return _path(equation, shapes)
 
@@ -231,7 +231,7 @@ class _Orderer:
             final = step.final.statement
             position = next(k for k, item in enumerate(self.out) if item is final)
             indices = [e for e in final.target.indices if isinstance(e, ir.Index)]
-            step.held = self.work.tensor("shared", indices)
+            step.held = self.draft.tensor("shared", indices)
             first = ir.Statement(step.held, "+=", step.final.product, final.guard)
             last = replace(final, value=multiply(step.final.scale, step.held))
             self.out[position : position + 1] = [first, last]
@@ -244,7 +244,7 @@ class _Orderer:
         kept = indices & needed
         guard = tuple(atom for atom in atoms if ir.index_names(atom) <= indices)
         parts: Counter[Hashable] = sum((leaf.parts for leaf in leaves), Counter())
-        held = self.work.tensor("product", [ir.Index(i) for i in _arranged(leaves, kept)])
+        held = self.draft.tensor("product", [ir.Index(i) for i in _arranged(leaves, kept)])
         self.out.append(ir.Statement(held, "=" if kept == indices else "+=", value, conjunction(guard)))
         self.steps.append(_Step(parts, kept, frozenset(guard), held))
         return _Leaf(held, parts)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..language import ir
 from ..language.sizes import Sizes
 from ..rules.complete_reads import complete_when_read
+from .work import Work
 
 
 @dataclass(frozen=True)
@@ -20,9 +21,9 @@ class Planned(ir.Statement):
     offset: int = 0
 
 
-def settle(loops: ir.Loops, sizes: Sizes) -> ir.Loops:
+def settle(work: Work) -> Work:
     """The program with nothing but planned statements."""
-    firsts = first_writes(loops, sizes)
+    firsts = first_writes(work.loops, work.sizes)
     number = itertools.count()
     used: dict[str, int] = {}
 
@@ -30,11 +31,11 @@ def settle(loops: ir.Loops, sizes: Sizes) -> ir.Loops:
         name, offset = statement.target.tensor, 0
         if statement.operator.startswith("arg"):
             offset = used.get(name, 0)
-            used[name] = offset + math.prod(sizes.index[i] for i in ir.candidates(statement))
+            used[name] = offset + math.prod(work.sizes.index[i] for i in ir.candidates(statement))
         parts = statement.target, statement.operator, statement.value, statement.guard
         return Planned(*parts, first=next(number) in firsts, offset=offset, span=statement.span)
 
-    return replace(loops, body=ir.map_items(loops.body, planned))
+    return work.made(ir.map_items(work.loops.body, planned))
 
 
 def first_writes(loops: ir.Loops, sizes: Sizes) -> set[int]:

@@ -12,35 +12,36 @@ from ..language.ir import Expr
 from .work import Work
 
 
-def forward_copies(work: Work) -> None:
+def forward_copies(work: Work) -> Work:
     for name in work.loops.written:
         if name not in work.loops.outputs and name not in work.loops.updated:
-            _forward(work, name)
+            work = _forward(work, name)
+    return work
 
 
-def _forward(work: Work, name: str) -> None:
+def _forward(work: Work, name: str) -> Work:
     loops = work.loops
     writers = [k for k, item in enumerate(loops.body) if isinstance(item, ir.Statement) and item.target.tensor == name]
     if len(writers) != 1 or sum(s.target.tensor == name for s in loops.statements) != 1:
-        return
+        return work
     writer = loops.body[writers[0]]
     assert isinstance(writer, ir.Statement)
     source, target = writer.value, writer.target
     if writer.guard is not None or writer.operator not in ("=", "+=") or not isinstance(source, ir.Access):
-        return
+        return work
     if not target.indices or not all(isinstance(e, ir.Index) for e in (*target.indices, *source.indices)):
-        return
+        return work
     names = [ir.bare(e) or "" for e in target.indices]
     if len(set(names)) < len(names) or sorted(names) != sorted(ir.bare(e) or "" for e in source.indices):
-        return
+        return work
     shapes = work.sizes.shapes
     if any(work.sizes.index[i] != n for i, n in zip(names, shapes[name], strict=True)):
-        return
+        return work
     later = [s for s, _ in replace(loops, body=loops.body[writers[0] :]).located]
     if source.tensor in loops.updated or any(s.target.tensor == source.tensor for s in later):
-        return
+        return work
     if any(isinstance(n, ir.AxisSize) and n.tensor == name for s in later for n in s.nodes):
-        return
+        return work
 
     def change(node: Expr) -> Expr:
         if isinstance(node, ir.Access) and node.tensor == name:
@@ -49,4 +50,4 @@ def _forward(work: Work, name: str) -> None:
         return node
 
     body = tuple(item for k, item in enumerate(loops.body) if k != writers[0])
-    work.loops = replace(loops, body=ir.map_items(body, lambda s: ir.map_statement(s, change)))
+    return work.made(ir.map_items(body, lambda s: ir.map_statement(s, change)))

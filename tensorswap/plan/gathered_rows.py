@@ -23,14 +23,14 @@ from .work import Work, product_of
 FEWER = 4  # elements of a row for each one that is read
 
 
-def read_gathered_only(work: Work) -> None:
+def read_gathered_only(work: Work) -> Work:
     """Among statements outside blocks."""
     if any(isinstance(item, ir.Block) for item in work.loops.body):
-        return
+        return work
     for name in work.loops.written:
         if name not in work.loops.outputs and name not in work.loops.updated:
-            _compute_where_read(work, name)
-            _read_where_written(work, name)
+            work = _read_where_written(_compute_where_read(work, name), name)
+    return work
 
 
 def _statements(work: Work) -> list[ir.Statement]:
@@ -44,23 +44,23 @@ def _settled(work: Work, statement: ir.Statement) -> bool:
     return not {s.target.tensor for s in later} & ir.tensors_read(statement)
 
 
-def _compute_where_read(work: Work, name: str) -> None:
+def _compute_where_read(work: Work, name: str) -> Work:
     statements = _statements(work)
     writers = [s for s in statements if s.target.tensor == name]
     readers = [s for s in statements if name in ir.tensors_read(s)]
     (writer,) = writers if len(writers) == 1 else (None,)
     if writer is None or not readers or writer.operator != "=" or writer.guard is not None:
-        return
+        return work
     names = [e.name for e in writer.target.indices if isinstance(e, ir.Index)]
     if len(set(names)) < len(writer.target.indices) or set(names) != set(writer.indices):
-        return
+        return work
     if any(work.sizes.index[i] != n for i, n in zip(names, work.sizes.shapes[name], strict=True)):
-        return
+        return work
     if not _settled(work, writer) or name in {a.tensor for s in statements for a in _sizes_asked(s)}:
-        return
+        return work
     points = sum(work.volume(s.indices) for s in readers)
     if points * FEWER > work.volume(names):
-        return
+        return work
 
     def change(node: Expr) -> Expr:
         if isinstance(node, ir.Access) and node.tensor == name:
@@ -68,20 +68,22 @@ def _compute_where_read(work: Work, name: str) -> None:
             return ir.transform(writer.value, ir.substitute_indices(places))
         return node
 
-    body = tuple(ir.map_statement(s, change) for s in statements if s is not writer)
-    work.loops = replace(work.loops, body=body)
+    return work.made(ir.map_statement(s, change) for s in statements if s is not writer)
 
 
 def _sizes_asked(statement: ir.Statement) -> list[ir.AxisSize]:
     return [n for n in statement.nodes if isinstance(n, ir.AxisSize)]
 
 
-def _read_where_written(work: Work, name: str) -> None:
+def _read_where_written(work: Work, name: str) -> Work:
     statements = _statements(work)
     writers = [s for s in statements if s.target.tensor == name]
-    readers = [s for s in statements if name in ir.tensors_read(s)]
-    if len(writers) != 1 or not readers or name in {a.tensor for s in statements for a in _sizes_asked(s)}:
-        return
+    if (
+        len(writers) != 1
+        or name not in work.loops.read
+        or name in {a.tensor for s in statements for a in _sizes_asked(s)}
+    ):
+        return work
     (writer,) = writers
     gathered = [k for k, e in enumerate(writer.target.indices) if not isinstance(e, ir.Index)]
     names = [e.name for e in writer.target.indices if isinstance(e, ir.Index)]
@@ -90,23 +92,22 @@ def _read_where_written(work: Work, name: str) -> None:
         or writer.operator not in ir.SUM
         or not isinstance(writer.target.indices[gathered[0]], ir.Access)
     ):
-        return
+        return work
     if len(set(names)) < len(names) or set(writer.indices) != set(names) or not _settled(work, writer):
-        return
+        return work
     if any(isinstance(n, ir.Inside) for n in writer.nodes):
-        return
-    changed = {id(s): _sifted(work, s, writer, gathered[0]) for s in readers}
-    if None in changed.values():
-        return
-    body: list[ir.Item] = []
-    for statement in statements:
-        if statement is not writer:
-            new = changed.get(id(statement))
-            body.append(statement if new is None else new)
-    work.loops = replace(work.loops, body=tuple(body))
-    for new in changed.values():
-        assert new is not None
-        _move_behind_writers(work, new)
+        return work
+    changed: dict[int, ir.Statement] = {}
+    for number, reader in enumerate(statements):
+        if name in ir.tensors_read(reader):
+            sifted = _sifted(work, reader, writer, gathered[0])
+            if sifted is None:
+                return work
+            changed[number] = sifted
+    body = [changed.get(number, s) for number, s in enumerate(statements) if s is not writer]
+    for sifted in changed.values():
+        body = _behind_writers(body, sifted)
+    return work.made(body)
 
 
 def _sifted(work: Work, reader: ir.Statement, writer: ir.Statement, axis: int) -> ir.Statement | None:
@@ -138,9 +139,8 @@ def _sifted(work: Work, reader: ir.Statement, writer: ir.Statement, axis: int) -
     return replace(moved, guard=conjunction([moved.guard, local.guard]))
 
 
-def _move_behind_writers(work: Work, statement: ir.Statement) -> None:
+def _behind_writers(statements: list[ir.Statement], statement: ir.Statement) -> list[ir.Statement]:
     """A scatter stands behind the statements that write the same tensor whole: the first of those then stores."""
-    statements = _statements(work)
     name = statement.target.tensor
     start = next(k for k, s in enumerate(statements) if s is statement)
     end = start
@@ -149,6 +149,4 @@ def _move_behind_writers(work: Work, statement: ir.Statement) -> None:
             break
         if statements[k].target.tensor == name:
             end = k
-    statements.insert(end + 1, statement)
-    del statements[start]
-    work.loops = replace(work.loops, body=tuple(statements))
+    return [*statements[:start], *statements[start + 1 : end + 1], statement, *statements[end + 1 :]]

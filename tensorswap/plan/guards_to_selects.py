@@ -15,7 +15,7 @@ from ..language.build import conjunction, conjuncts
 from .work import Work
 
 
-def guards_to_selects(work: Work) -> None:
+def guards_to_selects(work: Work) -> Work:
     """Where every point may evaluate the value: it is in bounds everywhere, guard or not."""
     writers = Counter(s.target.tensor for s in work.loops.statements)
 
@@ -39,4 +39,4 @@ def guards_to_selects(work: Work) -> None:
             return [statement]
         return [chosen]
 
-    work.each(change)
+    return work.each(change)

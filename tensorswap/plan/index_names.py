@@ -10,7 +10,7 @@ from ..language.ir import Expr
 from .work import Work
 
 
-def agree_on_names(work: Work) -> None:
+def agree_on_names(work: Work) -> Work:
     """An index of a statement is nobody else's: only the first name that an axis has, and its size, matter."""
     names: dict[tuple[str, int], str] = {}
 
@@ -20,7 +20,7 @@ def agree_on_names(work: Work) -> None:
             names.setdefault((tensor, axis), index)
         return [changed]
 
-    work.each(change)
+    return work.each(change)
 
 
 def _places(statement: ir.Statement) -> list[tuple[str, int, str]]:

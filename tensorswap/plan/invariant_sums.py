@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..language import ir
-from .work import Work
+from .work import Draft, Work
 
 
-def lift_sums(work: Work) -> None:
+def lift_sums(work: Work) -> Work:
     """Outside blocks, where a step may need another value."""
+    draft = Draft(work)
 
     def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
         target = statement.target
@@ -24,7 +25,7 @@ def lift_sums(work: Work) -> None:
         own = [i for i in names if i in used]
         if len(own) == len(names) or any(isinstance(n, ir.Inside) for n in statement.nodes):
             return [statement]
-        held = work.tensor("sum", [ir.Index(i) for i in own])
+        held = draft.tensor("sum", [ir.Index(i) for i in own])
         return [replace(statement, target=held), ir.Statement(target, "+=", held)]
 
-    work.each(change)
+    return draft.each(change)

@@ -7,6 +7,7 @@ G[t,s] += c * H[t,s+1] if s + 1 < size(i)
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 
 from ..language import ir
@@ -19,7 +20,7 @@ from .work import Work
 MOSTLY = 0.5  # the part of the points at which all guards must hold
 
 
-def merge_sums(work: Work) -> None:
+def merge_sums(work: Work) -> Work:
     def visit(body: tuple[ir.Item, ...]) -> tuple[ir.Item, ...]:
         result: list[ir.Item] = []
         for item in body:
@@ -35,7 +36,7 @@ def merge_sums(work: Work) -> None:
                 result[-1] = merged
         return tuple(result)
 
-    work.loops = replace(work.loops, body=visit(work.loops.body))
+    return work.made(visit(work.loops.body))
 
 
 def _merged(work: Work, first: ir.Statement, second: ir.Statement) -> ir.Statement | None:
@@ -56,23 +57,21 @@ def _merged(work: Work, first: ir.Statement, second: ir.Statement) -> ir.Stateme
     if renamed.target != first.target:
         return None
     if any(
-        a.tensor == first.target.tensor and not _elsewhere(first.target, a) for s in (first, renamed) for a in s.reads
+        a.tensor == first.target.tensor and not never_meet(first.target, a) for s in (first, renamed) for a in s.reads
     ):
         return None
-    parts = [first, renamed]
-    if (first.guard is None and renamed.guard is None) or _mostly(work, parts):
-        guard = None
-    else:
+    guarded = first.guard is not None or renamed.guard is not None
+    if guarded and not _mostly(work, [first, renamed]):
         return None
-    terms = [_term(part) for part in parts]
-    return ir.Statement(first.target, "+=", add(terms[0], terms[1]), guard)
+    return ir.Statement(first.target, "+=", add(_term(first), _term(renamed)))
 
 
-def _elsewhere(target: ir.Access, read: ir.Access) -> bool:
-    """Whether a read can never meet the element that the same point writes, or another point of the same step."""
+def never_meet(target: ir.Access, read: ir.Access, within: Set[str] | None = None) -> bool:
+    """Whether a read can never meet the element that the same point writes, or another point of the same step: their
+    places differ by a constant on some axis. `within`: by its indices, if not by any."""
     for written, place in zip(target.indices, read.indices, strict=True):
         a, b = affine(written), affine(place)
-        if a is None or b is None or a.terms != b.terms:
+        if a is None or b is None or a.terms != b.terms or (within is not None and not a.terms.keys() <= within):
             continue
         if isinstance(a.constant, Number) and isinstance(b.constant, Number) and a.constant != b.constant:
             return True

@@ -9,12 +9,14 @@ from ..language.affine import affine, is_constant
 from ..language.bounds import unproven
 from ..language.build import ONE, divide, multiply, product
 from ..language.ir import Expr
-from .work import Work, product_of
+from .work import Draft, Work, product_of
 
 WORTHWHILE = 8  # points of the contraction for each element of the operand
 
 
-def split_operands(work: Work) -> None:
+def split_operands(work: Work) -> Work:
+    draft = Draft(work)
+
     def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
         if statement.operator not in ir.SUM:
             return [statement]
@@ -32,11 +34,11 @@ def split_operands(work: Work) -> None:
             names = [i for i in own if i in around]
             if _plain(factor) or len(names) == len(around):
                 continue
-            if work.volume(names) * WORTHWHILE > work.volume(around):
+            if draft.volume(names) * WORTHWHILE > draft.volume(around):
                 continue
-            access = work.tensor("operand", [ir.Index(i) for i in names])
+            access = draft.tensor("operand", [ir.Index(i) for i in names])
             first = ir.Statement(access, "=", factor)
-            if statement.guard is not None and unproven(replace(work.loops, body=(first,)), work.sizes, {}):
+            if statement.guard is not None and unproven(replace(draft.loops, body=(first,)), draft.sizes, {}):
                 continue
             made.append(first)
             held[factor] = access
@@ -46,7 +48,7 @@ def split_operands(work: Work) -> None:
         value = multiply(scale, product(held.get(f, f) for f in large))
         return [*made, replace(statement, value=value)]
 
-    work.each(change)
+    return draft.each(change)
 
 
 def _plain(factor: Expr) -> bool:

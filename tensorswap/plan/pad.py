@@ -16,16 +16,16 @@ from ..language.build import add, conjunction, conjuncts, subtract
 from ..language.interval import interval
 from ..language.ir import Expr, Number
 from .compare_inside import bounds_of
-from .work import Work, product_of
+from .work import Draft, Work, product_of
 
 WORTHWHILE = 4  # points of the sum for each element of the copy
-
 
 Shape = tuple[int, ...]
 Copies = dict[tuple[ir.Statement, Shape], str]  # a padded copy, with its names left out, and the tensor that holds it
 
 
-def pad_operands(work: Work) -> None:
+def pad_operands(work: Work) -> Work:
+    draft = Draft(work)
     copies: Copies = {}
 
     def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
@@ -37,50 +37,50 @@ def pad_operands(work: Work) -> None:
         over, under = product_of(statement.value)
         for factor in over:
             if isinstance(factor, ir.Access) and len(over) > 1 and not under:
-                bounds = set(bounds_of(work, factor))
-                if bounds and bounds >= atoms and over.count(factor) == 1 and _alone(work, statement, factor):
-                    return _padded(work, statement, factor, copies) or [statement]
+                bounds = set(bounds_of(draft.sizes, factor))
+                if bounds and bounds >= atoms and over.count(factor) == 1 and _alone(draft, statement, factor):
+                    return _padded(draft, statement, factor, copies) or [statement]
         return [statement]
 
-    work.each(change)
+    return draft.each(change)
 
 
 def _alone(work: Work, statement: ir.Statement, read: ir.Access) -> bool:
     """Whether the guard keeps nothing else in bounds: without it, only the copy with zeros is read around its edges."""
     others = (access for access in (statement.target, *statement.reads) if access != read)
-    return not any(bounds_of(work, access) for access in others)
+    return not any(bounds_of(work.sizes, access) for access in others)
 
 
-def _padded(work: Work, statement: ir.Statement, read: ir.Access, copies: Copies) -> list[ir.Statement] | None:
+def _padded(draft: Draft, statement: ir.Statement, read: ir.Access, copies: Copies) -> list[ir.Statement] | None:
     indices: list[ir.Index] = []
     sources: list[Expr] = []
     places: list[Expr] = []
     for axis, place in enumerate(read.indices):
-        extent = work.sizes.shapes[read.tensor][axis]
+        extent = draft.sizes.shapes[read.tensor][axis]
         if isinstance(place, ir.Index):
             indices.append(place)
             sources.append(place)
             places.append(place)
             continue
-        bounds = interval(numbers(place, work.sizes), work.sizes.formulas, {})
+        bounds = interval(numbers(place, draft.sizes), draft.sizes.index, {})
         if affine(place) is None or bounds is None:
             return None
         low, high = bounds
         if not isinstance(low, Number) or not isinstance(high, Number):
             return None
         first, last = int(min(low.value, 0)), int(max(high.value, extent - 1))
-        index = work.index("padded", last - first + 1)
+        index = draft.index("padded", last - first + 1)
         indices.append(index)
         sources.append(add(index, Number(first)))
         places.append(subtract(place, Number(first)))
     if len(set(indices)) < len(indices):
         return None
-    size = work.volume(i.name for i in indices)
-    if work.volume(statement.indices) < WORTHWHILE * size:
+    size = draft.volume(i.name for i in indices)
+    if draft.volume(statement.indices) < WORTHWHILE * size:
         return None
     source = ir.Access(read.tensor, tuple(sources))
-    made = ir.Statement(work.tensor("padded", indices), "=", source, conjunction(bounds_of(work, source)))
-    alike = _nameless(made), work.sizes.shapes[made.target.tensor]
+    made = ir.Statement(draft.tensor("padded", indices), "=", source, conjunction(bounds_of(draft.sizes, source)))
+    alike = _nameless(made), draft.sizes.shapes[made.target.tensor]
     name = copies.setdefault(alike, made.target.tensor)
     instead = ir.Access(name, tuple(places))
     value = ir.transform(statement.value, lambda n: instead if n == read else n)

@@ -13,6 +13,7 @@ for t:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..language import ir
@@ -24,72 +25,92 @@ from .work import Work, product_of, statements_in
 
 @dataclass(frozen=True)
 class _Fold:
+    """A tensor with an axis along which a block takes its steps: a step touches places from its own plus `first` to its
+    own plus `last`."""
+
+    block: ir.Block
     tensor: str
     axis: int
-    slices: int
+    first: int
+    last: int
+
+    @property
+    def slices(self) -> int:
+        return self.last - self.first + 1
+
+    @property
+    def newest(self) -> int:
+        """The place that no step before has touched."""
+        return self.first if self.block.down else self.last
+
+    @property
+    def statements(self) -> list[ir.Statement]:
+        return [s for s in self.block.body if isinstance(s, ir.Statement)]
 
 
-def roll_buffers(work: Work) -> None:
+def roll_buffers(work: Work) -> Work:
     """Folds tensors that nobody but the program itself reads."""
     while (found := _next(work)) is not None:
-        _apply(work, found)
+        work = _folded(work, found)
+    return work
 
 
 def _next(work: Work) -> _Fold | None:
+    kept = {*work.loops.inputs, *work.loops.outputs}
     for item in work.loops.body:
-        if not isinstance(item, ir.Block) or any(isinstance(inner, ir.Block) for inner in item.body):
-            continue
-        for name in dict.fromkeys(s.target.tensor for s in _statements(item)):
-            found = None if name in work.kept else _folded(work, item, name)
-            if found is not None:
-                return found
+        if isinstance(item, ir.Block) and not any(isinstance(inner, ir.Block) for inner in item.body):
+            for name in dict.fromkeys(s.target.tensor for s in statements_in(item)):
+                found = None if name in kept else _along(work, item, name)
+                if found is not None and _can_fold(work, found):
+                    return found
     return None
 
 
-def _statements(block: ir.Block) -> list[ir.Statement]:
-    return [s for s in block.body if isinstance(s, ir.Statement)]
-
-
-def _folded(work: Work, block: ir.Block, name: str) -> _Fold | None:
-    inside = _statements(block)
-    accesses = [a for s in inside for a in (s.target, *s.reads) if a.tensor == name]
+def _along(work: Work, block: ir.Block, name: str) -> _Fold | None:
+    """The first axis on which every place is the step plus a number."""
+    accesses = list(_accesses(block, name))
     for axis in range(len(accesses[0].indices)):
         offsets = [_offset(work, a.indices[axis], block.index) for a in accesses]
         known = [offset for offset in offsets if offset is not None]
         if len(known) == len(offsets):
-            break
-    else:
-        return None
-    if ir.AxisSize(name, axis) in {n for s in work.loops.statements for n in s.nodes if isinstance(n, ir.AxisSize)}:
-        return None
-    writers = [s for s in inside if s.target.tensor == name]
-    first, last = min(known), max(known)
-    newest = first if block.down else last
-    if len(writers) != 1 or _offset(work, writers[0].target.indices[axis], block.index) != newest:
-        return None
-    slices = last - first + 1
-    if (slices > 1 and any(_is_contraction(s) for s in inside)) or not _writes_whole_slice(work, writers[0], axis):
-        return None
-    if slices == 1 and not _made_before_read(work, inside, writers[0]):
-        return None
-    size = work.sizes.index[block.index]
-    before, after = (size - 1 + first + 1, first) if block.down else (first, size - 1 + last)
-    earlier = True
+            return _Fold(block, name, axis, min(known), max(known))
+    return None
+
+
+def _accesses(item: ir.Item, name: str) -> Iterator[ir.Access]:
+    return (a for s in statements_in(item) for a in (s.target, *s.reads) if a.tensor == name)
+
+
+def _can_fold(work: Work, fold: _Fold) -> bool:
+    """Whether one statement writes each slice whole, once, before it is read, and nobody asks for older ones."""
+    writers = [s for s in fold.statements if s.target.tensor == fold.tensor]
+    size, extent = work.sizes.index[fold.block.index], work.sizes.shapes[fold.tensor][fold.axis]
+    if len(writers) != 1 or size < fold.slices or extent <= fold.slices:
+        return False
+    (writer,) = writers
+    if _offset(work, writer.target.indices[fold.axis], fold.block.index) != fold.newest:
+        return False
+    if fold.slices == 1 and not _made_before_read(work, fold.statements, writer):
+        return False
+    if fold.slices > 1 and any(_is_contraction(s) for s in fold.statements):
+        return False
+    asked = any(ir.AxisSize(fold.tensor, fold.axis) in s.nodes for s in work.loops.statements)
+    return not asked and _writes_whole_slice(work, writer, fold.axis) and _meets_what_is_kept(work, fold, size)
+
+
+def _meets_what_is_kept(work: Work, fold: _Fold, size: int) -> bool:
+    """Whether other statements touch only what the first step finds, or what the last one leaves."""
+    start, end = (size - 1, 0) if fold.block.down else (0, size - 1)
+    touched = range(fold.first, fold.last + 1)
+    allowed = {start + offset for offset in touched if offset != fold.newest}
     for item in work.loops.body:
-        if item is block:
-            earlier = False
+        if item is fold.block:
+            allowed = {end + offset for offset in touched}
             continue
-        for access in (a for s in statements_in(item) for a in (s.target, *s.reads) if a.tensor == name):
-            place = numbers(access.indices[axis], work.sizes)
-            if not isinstance(place, Number):
-                return None
-            low = before if earlier else after - (0 if block.down else slices - 1)
-            high = low + (slices - 2 if earlier else slices - 1)
-            if not low <= place.value <= high:
-                return None
-    if size < slices or work.sizes.shapes[name][axis] <= slices:
-        return None
-    return _Fold(name, axis, slices)
+        places = [numbers(access.indices[fold.axis], work.sizes) for access in _accesses(item, fold.tensor)]
+        if not all(isinstance(place, Number) and place.value in allowed for place in places):
+            return False
+    return True
 
 
 def _made_before_read(work: Work, inside: list[ir.Statement], writer: ir.Statement) -> bool:
@@ -126,32 +147,28 @@ def _writes_whole_slice(work: Work, statement: ir.Statement, axis: int) -> bool:
     return whole and (statement.operator == "=" or statement.operator == "+=")
 
 
-def _apply(work: Work, found: _Fold) -> None:
+def _folded(work: Work, fold: _Fold) -> Work:
+    """The program with places modulo the slices. In the block a slice holds the values of an older step, so that its
+    writer stores."""
+
     def change(node: Expr) -> Expr:
-        if not isinstance(node, ir.Access) or node.tensor != found.tensor:
+        if not isinstance(node, ir.Access) or node.tensor != fold.tensor:
             return node
-        place = node.indices[found.axis]
+        return replace(node, indices=tuple(place_in(e, k) for k, e in enumerate(node.indices)))
+
+    def place_in(place: Expr, axis: int) -> Expr:
+        if axis != fold.axis:
+            return place
         constant = numbers(place, work.sizes)
-        folded: Expr = ir.Binary("%", place, Number(found.slices))
-        if isinstance(constant, Number) or found.slices == 1:
-            folded = Number(int(constant.value) % found.slices if isinstance(constant, Number) else 0)
-        places = [folded if k == found.axis else e for k, e in enumerate(node.indices)]
-        return replace(node, indices=tuple(places))
+        if isinstance(constant, Number) or fold.slices == 1:
+            return Number(int(constant.value) % fold.slices if isinstance(constant, Number) else 0)
+        return ir.Binary("%", place, Number(fold.slices))
 
-    def visit(body: tuple[ir.Item, ...], inside: bool) -> tuple[ir.Item, ...]:
-        result: list[ir.Item] = []
-        for item in body:
-            if isinstance(item, ir.Block):
-                result.append(replace(item, body=visit(item.body, True)))
-                continue
-            assert isinstance(item, ir.Statement)
-            made = ir.map_statement(item, change)
-            if inside and item.target.tensor == found.tensor:
-                made = replace(made, operator="=")  # the slice holds the values of an older step
-            result.append(made)
-        return tuple(result)
+    def changed(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
+        stores = blocks and statement.target.tensor == fold.tensor
+        return [replace(ir.map_statement(statement, change), operator="=" if stores else statement.operator)]
 
-    work.loops = replace(work.loops, body=visit(work.loops.body, False))
-    shape = list(work.sizes.shapes[found.tensor])
-    shape[found.axis] = found.slices
-    work.sizes.shapes[found.tensor] = tuple(shape)
+    shape = list(work.sizes.shapes[fold.tensor])
+    shape[fold.axis] = fold.slices
+    sizes = replace(work.sizes, shapes={**work.sizes.shapes, fold.tensor: tuple(shape)})
+    return replace(work.each(changed), sizes=sizes)

@@ -11,7 +11,7 @@ from ..language import ir
 from ..language.functions import DONE_AGAIN
 from ..language.ir import Call, Expr
 from ..rules.scalar import written_out
-from .work import Work, statements_in
+from .work import Draft, Work, statements_in
 
 
 @dataclass
@@ -20,10 +20,10 @@ class _Use:
     count: int = 0
 
 
-def share_values(work: Work) -> None:
+def share_values(work: Work) -> Work:
     """Among statements outside blocks."""
-    work.loops = ir.map_loops(work.loops, _taken_apart)
-    body = list(work.loops.body)
+    draft = Draft(work.made(ir.map_loops(work.loops, _taken_apart).body))
+    body = draft.loops.body
     uses: dict[tuple[Hashable, Expr | None], _Use] = {}
     written: Counter[str] = Counter()
     keys: list[dict[Expr, Hashable]] = []
@@ -51,11 +51,11 @@ def share_values(work: Work) -> None:
                     continue
                 if key not in held:
                     names = dict.fromkeys(n.name for n in ir.walk(node) if isinstance(n, ir.Index))
-                    held[key] = work.tensor("value", [ir.Index(name) for name in names])
+                    held[key] = draft.tensor("value", [ir.Index(name) for name in names])
                     result.append(ir.Statement(held[key], "=", node, item.guard))
                 item = replace(item, value=_replaced(item.value, node, held[key]))
         result.append(item)
-    work.loops = replace(work.loops, body=tuple(result))
+    return draft.made(result)
 
 
 def _replaced(value: Expr, old: Expr, new: Expr) -> Expr:

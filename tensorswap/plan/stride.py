@@ -15,19 +15,21 @@ from ..language.affine import affine
 from ..language.build import ONE, conjunction, conjuncts, is_zero, multiply, subtract
 from ..language.ir import Expr, Number
 from .compare_inside import bounds_of
-from .work import Work, product_of
+from .work import Draft, Work, product_of
 
 
-def unstride(work: Work) -> None:
+def unstride(work: Work) -> Work:
+    draft = Draft(work)
+
     def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
         if blocks or statement.operator not in ir.SUM:
             return [statement]
         if _spreads(statement):
-            return _split(work, statement, [])
-        scattered = _scattered(work, statement)
-        return [statement] if scattered is None else _split(work, *scattered)
+            return _split(draft, statement, [])
+        scattered = _scattered(draft, statement)
+        return [statement] if scattered is None else _split(draft, *scattered)
 
-    work.each(change)
+    return draft.each(change)
 
 
 def _spreads(statement: ir.Statement) -> bool:
@@ -36,7 +38,7 @@ def _spreads(statement: ir.Statement) -> bool:
     return all(form is not None for form in forms) and any(len(form.terms) > 1 for form in forms if form is not None)
 
 
-def _scattered(work: Work, statement: ir.Statement) -> tuple[ir.Statement, list[str]] | None:
+def _scattered(draft: Draft, statement: ir.Statement) -> tuple[ir.Statement, list[str]] | None:
     """The statement over the values of the quotients instead of the indices that are divided, and their indices."""
     atoms = list(conjuncts(statement.guard))
     solved: dict[Expr, tuple[str, Expr, ir.Index]] = {}  # by quotient: the index solved for, its value, the new one
@@ -53,7 +55,7 @@ def _scattered(work: Work, statement: ir.Statement) -> tuple[ir.Statement, list[
             if index is None or any(index == other for other, _, _ in solved.values()):
                 return None
             atoms.remove(whole)
-            quotient = work.index("quotient", work.sizes.shapes[access.tensor][axis])
+            quotient = draft.index("quotient", draft.sizes.shapes[access.tensor][axis])
             rest = form.without(index).expression()
             value = subtract(multiply(place.right, quotient), rest)
             solved[place] = (index, value, quotient)
@@ -69,7 +71,7 @@ def _scattered(work: Work, statement: ir.Statement) -> tuple[ir.Statement, list[
         return values.get(node.name, node) if isinstance(node, ir.Index) else node
 
     made = ir.map_statement(ir.map_statement(replace(statement, guard=conjunction(atoms)), change), again)
-    reads = [b for access in (made.target, *made.reads) for b in bounds_of(work, access)]
+    reads = [b for access in (made.target, *made.reads) for b in bounds_of(draft.sizes, access)]
     others = [atom for atom in conjuncts(made.guard) if not _always(atom)]
     return replace(made, guard=conjunction([*others, *reads])), [quotient.name for _, _, quotient in solved.values()]
 
@@ -82,7 +84,7 @@ def _always(atom: Expr) -> bool:
     return low or (atom.operator == "<" and isinstance(atom.right, ir.AxisSize))
 
 
-def _split(work: Work, statement: ir.Statement, quotients: list[str]) -> list[ir.Statement]:
+def _split(draft: Draft, statement: ir.Statement, quotients: list[str]) -> list[ir.Statement]:
     """The sum over indices that stand in neither the target nor the guard, first."""
     over, under = product_of(statement.value)
     plain = all(isinstance(f, ir.Access) and all(isinstance(e, ir.Index) for e in f.indices) for f in over)
@@ -92,7 +94,7 @@ def _split(work: Work, statement: ir.Statement, quotients: list[str]) -> list[ir
     names = [i for i in statement.indices if i in kept]
     first = {ir.bare(e) for e in statement.target.indices}
     order = sorted(names, key=lambda i: (i not in first, i in quotients))
-    held = work.tensor("summed", [ir.Index(i) for i in order])
+    held = draft.tensor("summed", [ir.Index(i) for i in order])
     return [
         ir.Statement(held, "+=", statement.value),
         replace(statement, value=held),

@@ -2,81 +2,97 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from ..language import ir
 from ..language.affine import is_constant
 from ..language.ir import Expr
-from .work import Work, product_of
+from .work import Draft, Work, product_of
 
 WORTHWHILE = 16  # points of the loop for each element of the copy
 SHORT = 16  # elements of a loop that are too few for vectors
 
 
-def lay_in_line(work: Work) -> None:
+def lay_in_line(work: Work) -> Work:
     """For statements that are no contractions of two tensors: those pack their operands themselves."""
-    inputs = set(work.loops.inputs) - work.loops.updated
-    copies: dict[tuple[str, int], str] = {}
-    first: list[ir.Statement] = []
+    copies = _Copies(Draft(work))
+    draft = copies.draft
 
     def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
+        along = None if _is_contraction(statement) else _along(work, statement, blocks)
+        if along is None:
+            return [statement]
         target = statement.target
-        if not target.indices or not isinstance(target.indices[-1], ir.Index):
-            return [statement]
-        over, under = product_of(statement.value)
-        factors = [f for f in (*over, *under) if not is_constant(f)]
-        if statement.operator in ir.SUM and all(isinstance(f, ir.Access) for f in factors):
-            return [statement]
-        along = target.indices[-1]
-        turned: ir.Access | None = None
-        if work.weight(along.name) < SHORT:
-            if blocks or statement.operator not in ir.SUM or not ir.candidates(statement):
-                return [statement]
-            longest = _in_line(work, statement)
-            if longest is None:
-                return [statement]
-            along = ir.Index(longest)
-            if along in target.indices:
-                bare = [e for e in target.indices if isinstance(e, ir.Index)]
-                if len(set(bare)) < len(target.indices):
-                    return [statement]
-                turned = work.tensor("turned", [*(e for e in bare if e != along), along])
+        bare = [e for e in target.indices if isinstance(e, ir.Index)]
+        if along == target.indices[-1] or along not in bare:
+            return [copies.read_in(statement, along)]
+        turned = draft.tensor("turned", [*(e for e in bare if e != along), along])
+        return [replace(copies.read_in(statement, along), target=turned), ir.Statement(target, "+=", turned)]
 
-        def replaced(node: Expr) -> Expr:
-            if not isinstance(node, ir.Access) or node.tensor not in inputs or along not in node.indices[:-1]:
+    made = draft.each(change)
+    return made.made([*copies.made, *made.loops.body], copies.names.values())
+
+
+def _is_contraction(statement: ir.Statement) -> bool:
+    over, under = product_of(statement.value)
+    factors = [f for f in (*over, *under) if not is_constant(f)]
+    return statement.operator in ir.SUM and all(isinstance(f, ir.Access) for f in factors)
+
+
+def _along(work: Work, statement: ir.Statement, blocks: tuple[str, ...]) -> ir.Index | None:
+    """The index that vectors can run along: the last one of the target, or, where that is too short, a long one."""
+    places = statement.target.indices
+    last = places[-1] if places else None
+    if not isinstance(last, ir.Index) or work.weight(last.name) >= SHORT:
+        return last if isinstance(last, ir.Index) else None
+    if blocks or statement.operator not in ir.SUM or not ir.candidates(statement):
+        return None
+    along = _most_read(work, statement)
+    whole = len({e for e in places if isinstance(e, ir.Index)}) == len(places)
+    return along if whole or along not in places else None
+
+
+def _most_read(work: Work, statement: ir.Statement) -> ir.Index | None:
+    """The long index that most reads run along."""
+    last = [a.indices[-1] for a in statement.reads if a.indices]
+    found = [e for e in last if isinstance(e, ir.Index) and work.weight(e.name) >= 4 * SHORT]
+    if not found or any(not isinstance(e, ir.Index) for a in statement.reads for e in a.indices):
+        return None
+    return max(dict.fromkeys(found), key=found.count)
+
+
+class _Copies:
+    """Inputs with one of their axes behind the others."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.inputs = {*draft.loops.inputs} - draft.loops.updated
+        self.names: dict[tuple[str, int], str] = {}
+        self.made: list[ir.Statement] = []
+
+    def read_in(self, statement: ir.Statement, along: ir.Index) -> ir.Statement:
+        """The statement with copies in the place of inputs whose elements lie otherwise, where that is worthwhile."""
+        points = self.draft.volume(statement.indices)
+
+        def change(node: Expr) -> Expr:
+            if not isinstance(node, ir.Access) or node.tensor not in self.inputs:
                 return node
-            if node.indices[-1] == along or node.indices.count(along) > 1:
+            if node.indices.count(along) != 1 or node.indices[-1] == along:
+                return node
+            if points < WORTHWHILE * math.prod(self.draft.sizes.shapes[node.tensor]):
                 return node
             axis = node.indices.index(along)
-            shape = work.sizes.shapes[node.tensor]
-            size = 1
-            for extent in shape:
-                size *= extent
-            if work.volume(statement.indices) < WORTHWHILE * size:
-                return node
-            if (node.tensor, axis) not in copies:
-                indices = [work.index("axis", extent) for extent in shape]
-                moved = [*(i for k, i in enumerate(indices) if k != axis), indices[axis]]
-                held = work.tensor("transposed", moved)
-                work.copies.add(held.tensor)
-                first.append(ir.Statement(held, "=", ir.Access(node.tensor, tuple(indices))))
-                copies[node.tensor, axis] = held.tensor
             places = [*(e for k, e in enumerate(node.indices) if k != axis), along]
-            return ir.Access(copies[node.tensor, axis], tuple(places))
+            return ir.Access(self.copy(node.tensor, axis), tuple(places))
 
-        changed = replace(statement, value=ir.transform(statement.value, replaced))
-        if turned is None:
-            return [changed]
-        return [replace(changed, target=turned), ir.Statement(target, "+=", turned)]
+        return replace(statement, value=ir.transform(statement.value, change))
 
-    work.each(change)
-    work.loops = replace(work.loops, body=(*first, *work.loops.body))
-
-
-def _in_line(work: Work, statement: ir.Statement) -> str | None:
-    """The long index that most reads run along, where the target's last one is too short for vectors."""
-    last = [a.indices[-1] for a in statement.reads if a.indices]
-    names = [e.name for e in last if isinstance(e, ir.Index) and work.weight(e.name) >= 4 * SHORT]
-    if not names or any(not isinstance(e, ir.Index) for a in statement.reads for e in a.indices):
-        return None
-    return max(dict.fromkeys(names), key=names.count)
+    def copy(self, tensor: str, axis: int) -> str:
+        if (tensor, axis) not in self.names:
+            indices = [self.draft.index("axis", extent) for extent in self.draft.sizes.shapes[tensor]]
+            moved = [*(i for k, i in enumerate(indices) if k != axis), indices[axis]]
+            held = self.draft.tensor("transposed", moved)
+            self.made.append(ir.Statement(held, "=", ir.Access(tensor, tuple(indices))))
+            self.names[tensor, axis] = held.tensor
+        return self.names[tensor, axis]

@@ -11,7 +11,7 @@ import math
 from dataclasses import replace
 
 from ..language import ir
-from .work import Work, product_of
+from .work import Draft, Work, product_of
 
 WORTHWHILE = 16  # points of the sum for each element of the copy
 CHANNELS = range(8, 17)  # values of an index in line: enough for vectors, and in one or two lines of the cache
@@ -19,19 +19,21 @@ SHORT = 16  # values of an index that are too few for it
 LOOPS = 3  # indices that a register tile can sum over where they lie
 
 
-def channels_in_line(work: Work) -> None:
+def channels_in_line(work: Work) -> Work:
+    draft = Draft(work)
+
     def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
         over, under = product_of(statement.value)
         accesses = [f for f in over if isinstance(f, ir.Access) and f.indices]
         if blocks or under or statement.guard is not None or statement.operator not in ir.SUM or len(accesses) != 2:
             return [statement]
         for read, other in (accesses, accesses[::-1]):
-            channel = _channel(work, statement, read, other)
+            channel = _channel(draft, statement, read, other)
             if channel is not None:
-                return _rewritten(work, statement, read, channel)
+                return _rewritten(draft, statement, read, channel)
         return [statement]
 
-    work.each(change)
+    return draft.each(change)
 
 
 def _channel(work: Work, statement: ir.Statement, read: ir.Access, other: ir.Access) -> str | None:
@@ -60,14 +62,14 @@ def _channel(work: Work, statement: ir.Statement, read: ir.Access, other: ir.Acc
     return next((name for name in names if work.weight(name) in CHANNELS), None)
 
 
-def _rewritten(work: Work, statement: ir.Statement, read: ir.Access, channel: str) -> list[ir.Statement]:
-    shape = work.sizes.shapes[read.tensor]
+def _rewritten(draft: Draft, statement: ir.Statement, read: ir.Access, channel: str) -> list[ir.Statement]:
+    shape = draft.sizes.shapes[read.tensor]
     indices = [
-        e if isinstance(e, ir.Index) else work.index("window", extent)
+        e if isinstance(e, ir.Index) else draft.index("window", extent)
         for e, extent in zip(read.indices, shape, strict=True)
     ]
     axis = read.indices.index(ir.Index(channel))
-    copy = work.tensor("windows", [*(i for k, i in enumerate(indices) if k != axis), indices[axis]])
+    copy = draft.tensor("windows", [*(i for k, i in enumerate(indices) if k != axis), indices[axis]])
     instead = ir.Access(copy.tensor, (*(e for k, e in enumerate(read.indices) if k != axis), read.indices[axis]))
     value = ir.transform(statement.value, lambda n: instead if n == read else n)
     return [ir.Statement(copy, "=", ir.Access(read.tensor, tuple(indices))), replace(statement, value=value)]

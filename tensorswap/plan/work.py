@@ -1,4 +1,4 @@
-"""What the passes of a plan work on: a program, and the sizes of one call, to which a pass adds those of new names."""
+"""What the passes of a plan work on: a program, and the sizes of one call. Each makes another of it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from ..language import ir
 from ..language.ir import Expr, Number
 from ..language.sizes import Sizes
 
+Change = Callable[[ir.Statement, tuple[str, ...]], list[ir.Statement]]
 
-@dataclass
+
+@dataclass(frozen=True)
 class Work:
     """`weights` are the sizes by which passes weigh what is worthwhile, where those are not the sizes themselves: so a
     plan can be made anew at tiny sizes, with the choices that it makes at large ones."""
@@ -20,30 +22,7 @@ class Work:
     loops: ir.Loops
     sizes: Sizes
     weights: Mapping[str, int] = field(default_factory=dict)
-    copies: set[str] = field(default_factory=set)  # tensors that hold an input in another order of its axes
-
-    def __post_init__(self) -> None:
-        self.kept = frozenset({*self.loops.inputs, *self.loops.outputs})  # the caller's, which no pass may change
-        self.taken = {*self.loops.names, *self.sizes.index, *self.sizes.shapes, *self.sizes.statics}
-
-    def index(self, name: str, size: int) -> ir.Index:
-        """A new index."""
-        name = self.fresh(name)
-        self.sizes.index[name] = size
-        self.sizes.formulas[name] = Number(size)
-        return ir.Index(name)
-
-    def tensor(self, name: str, indices: Iterable[ir.Index]) -> ir.Access:
-        """A new tensor, as long on each axis as its index."""
-        access = ir.Access(self.fresh(name), tuple(indices))
-        self.sizes.shapes[access.tensor] = tuple(self.sizes.index[i.name] for i in indices)
-        return access
-
-    def fresh(self, name: str) -> str:
-        """The first of name_1, name_2, ... that is neither a user's nor made before."""
-        made = next(made for n in count(1) if (made := f"{name}_{n}") not in self.taken)
-        self.taken.add(made)
-        return made
+    copies: frozenset[str] = frozenset()  # tensors that hold an input in another order of its axes
 
     def volume(self, indices: Iterable[str]) -> int:
         return math.prod(self.weight(i) for i in set(indices))
@@ -52,20 +31,54 @@ class Work:
         """The size of an index, for a choice that changes no meaning."""
         return self.weights.get(index, self.sizes.index[index])
 
-    def each(self, change: Callable[[ir.Statement, tuple[str, ...]], list[ir.Statement]]) -> None:
+    def made(self, body: Iterable[ir.Item], copies: Iterable[str] = ()) -> Work:
+        """What a pass gives: other statements, and the names that they need. What nothing writes any more has no size
+        to declare."""
+        loops = replace(self.loops, body=tuple(body))
+        gone = {*self.loops.written}.difference(loops.written)
+        sizes = [d for d in loops.sizes if not (isinstance(d.subject, ir.AxisSize) and d.subject.tensor in gone)]
+        return Work(replace(loops, sizes=tuple(sizes)), self.sizes, self.weights, self.copies.union(copies))
+
+    def each(self, change: Change) -> Work:
         """Puts statements in the place of every statement; `change` is told the indices of the blocks around it."""
 
-        def visit(body: tuple[ir.Item, ...], blocks: tuple[str, ...]) -> tuple[ir.Item, ...]:
-            result: list[ir.Item] = []
+        def visit(body: tuple[ir.Item, ...], blocks: tuple[str, ...]) -> Iterable[ir.Item]:
             for item in body:
                 if isinstance(item, ir.Block):
-                    result.append(replace(item, body=visit(item.body, (*blocks, item.index))))
+                    yield replace(item, body=tuple(visit(item.body, (*blocks, item.index))))
                 else:
                     assert isinstance(item, ir.Statement)
-                    result += change(item, blocks)
-            return tuple(result)
+                    yield from change(item, blocks)
 
-        self.loops = replace(self.loops, body=visit(self.loops.body, ()))
+        return self.made(visit(self.loops.body, ()))
+
+
+class Draft(Work):
+    """The work of a pass that adds names: they are its own until it gives what it has made."""
+
+    def __init__(self, work: Work) -> None:
+        self._index, self._shapes = dict(work.sizes.index), dict(work.sizes.shapes)
+        sizes = Sizes(self._index, self._shapes, work.sizes.statics)
+        super().__init__(work.loops, sizes, work.weights, work.copies)
+        self._taken = {*self.loops.names, *self._index, *self._shapes, *sizes.statics}
+
+    def index(self, name: str, size: int) -> ir.Index:
+        """A new index."""
+        name = self._fresh(name)
+        self._index[name] = size
+        return ir.Index(name)
+
+    def tensor(self, name: str, indices: Iterable[ir.Index]) -> ir.Access:
+        """A new tensor, as long on each axis as its index."""
+        access = ir.Access(self._fresh(name), tuple(indices))
+        self._shapes[access.tensor] = tuple(self._index[i.name] for i in indices)
+        return access
+
+    def _fresh(self, name: str) -> str:
+        """The first of name_1, name_2, ... that is neither a user's nor made before."""
+        made = next(made for n in count(1) if (made := f"{name}_{n}") not in self._taken)
+        self._taken.add(made)
+        return made
 
 
 def statements_in(item: ir.Item) -> list[ir.Statement]:

@@ -21,7 +21,7 @@ from ..lower.expression import Expressions
 from ..lower.kernel import KernelWriter, Lowered, joining_kernel
 from ..lower.layout import BestOf, CopiesOf, Layout, Tensor, constant_indices
 from ..plan.blas import matrix_products
-from ..plan.first_writes import Planned, settle
+from ..plan.first_writes import Planned
 from ..plan.nest import Nest, Nester, lifetimes
 from ..plan.prepare import prepare
 from ..room import SETTING, SMALL, Needed, check_room, of_tensor
@@ -46,7 +46,7 @@ class Executable:
         same = len({array.dtype for array in bound.arrays.values()}) == 1 and bound.dtype.kind == "f"
         self.products = matrix_products(bound.loops, bound.sizes) if same else None
         work = prepare(bound.loops, bound.sizes)
-        self.loops, self.sizes = settle(work.loops, work.sizes), work.sizes
+        self.loops, self.sizes = work.loops, work.sizes
         self.types: Types = infer_types(self.loops, bound.kinds, bound.types.tensors)  # a plan changes no type
         self.default = bound.dtype
         self.constant = constant_indices(self.loops)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..language import ir
 from ..language.bound import Bound
-from ..language.sizes import Sizes, infer, resolve
+from ..language.sizes import infer, resolve
 from ..plan.contraction_order import has_long_product, order_products
 from ..plan.work import Work
 from ..rules.derivation import Derivation
@@ -20,8 +20,7 @@ def derived_in_steps(
     """What to run for a call of a derivative: the same results, with intermediate products shared."""
     if not has_long_product(origin) or any(i not in bound.sizes.index for i in origin.indices):
         return bound
-    work = Work(origin, Sizes(dict(bound.sizes.index), dict(bound.sizes.shapes), bound.sizes.statics), weights or {})
-    order_products(work)
+    work = order_products(Work(origin, bound.sizes, weights or {}))
     loops = expand(derivation(work.loops))
     if not set(loops.inputs) <= set(bound.arrays) or set(loops.outputs) != set(bound.loops.outputs):
         return bound

@@ -434,11 +434,11 @@ def _ends(place: Expr, names: list[str], bound: Bound) -> Ends | None:
     """From the ends of gathered values to those of the index expression around them; None if there is more to it."""
 
     def ends(low: int, high: int) -> tuple[int, int]:
-        found = interval(place, bound.sizes.formulas, dict.fromkeys(names, (Number(low), Number(high))))
+        found = interval(place, bound.sizes.index, dict.fromkeys(names, (Number(low), Number(high))))
         assert found is not None
         return bound.sizes.value(found[0]), bound.sizes.value(found[1])
 
-    known = interval(place, bound.sizes.formulas, dict.fromkeys(names, (Number(0), Number(0))))
+    known = interval(place, bound.sizes.index, dict.fromkeys(names, (Number(0), Number(0))))
     return None if known is None else ends
 
 

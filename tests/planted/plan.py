@@ -38,19 +38,19 @@ FAULTS = (
     ),
     Fault(
         "a recurrence keeps a slice too few", "off by one", "plan/rolling_buffers.py",
-        "slices = last - first + 1", "slices = max(last - first, 1)",
+        "return self.last - self.first + 1", "return max(self.last - self.first, 1)",
         (EDGES + "test_programs_at_their_edges[two steps back beside the new one]",),
         "a step reads what it has just written over",
     ),
     Fault(
         "what is read before it is made keeps one slice", "skipped check", "plan/rolling_buffers.py",
-        "if slices == 1 and not _made_before_read(work, inside, writers[0]):", "if False:",
+        "if fold.slices == 1 and not _made_before_read(work, fold.statements, writer):", "if False:",
         (EDGES + "test_programs_at_their_edges[read before its statement]",),
         "the slice still holds the last step",
     ),
     Fault(
         "a padded copy is one too short", "off by one", "plan/pad.py",
-        'work.index("padded", last - first + 1)', 'work.index("padded", last - first)',
+        'draft.index("padded", last - first + 1)', 'draft.index("padded", last - first)',
         ("tests/test_compiled.py::test_a_padded_copy_stays_within_the_callers_array",),
         "the last window would read beyond the copy",
     ),

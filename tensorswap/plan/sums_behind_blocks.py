@@ -1,0 +1,40 @@
+"""Sums behind blocks: those that no step reads, over values that are complete, run behind the block at once.
+
+for t:
+    H[t,i] = f(X[t,i])
+    W[j] += H[t,i] * G[t,j]
+->  the second statement stands behind the block
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..language import ir
+from ..rules.complete_reads import complete_when_read
+from .work import Work
+
+
+def hoist_sums(work: Work) -> Work:
+    body: list[ir.Item] = []
+    for item in work.loops.body:
+        kept, moved = _split(work.loops, item) if isinstance(item, ir.Block) else (item, [])
+        body += [kept, *moved] if not isinstance(kept, ir.Block) or kept.body else moved
+    return work.made(body)
+
+
+def _split(loops: ir.Loops, block: ir.Block) -> tuple[ir.Block, list[ir.Statement]]:
+    if any(isinstance(inner, ir.Block) for inner in block.body):
+        return block, []
+    body = [s for s in block.body if isinstance(s, ir.Statement)]
+    read = {a.tensor for s in body for a in s.reads}
+    moved = []
+    for statement in body:
+        alone = statement.target.tensor not in read and block.index in statement.indices
+        if not alone or statement.operator not in ir.SUM:
+            continue
+        written = {s.target.tensor for s in body}
+        if all(a.tensor not in written or complete_when_read(loops, (statement, (block,)), a) for a in statement.reads):
+            moved.append(statement)
+    kept = tuple(s for s in block.body if s not in moved)
+    return replace(block, body=kept), moved
