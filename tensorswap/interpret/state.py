@@ -34,7 +34,11 @@ class State:
         self.tensors = {name: Tensor(array) for name, array in arrays.items()}
         for name in {*loops.updated, *loops.outputs} & arrays.keys():  # the caller's arrays never change
             self.tensors[name] = Tensor(np.array(arrays[name], types.tensors[name].dtype, order="C"))
-        self.offsets = argument_offsets(loops, sizes)
+        self.offsets: dict[int, int] = {}  # where positions of an argmax= start: behind those of statements before it
+        used: Counter[str] = Counter()
+        for statement in (s for s in loops.statements if s.operator.startswith("arg")):
+            self.offsets[id(statement)] = used[statement.target.tensor]
+            used[statement.target.tensor] += math.prod(sizes.index[i] for i in ir.candidates(statement))
         self.written: dict[str, Mask] = {}
         self.read_early: dict[str, Mask] = {}
         assigned = [(s.target.tensor, around) for s, around in loops.located if s.operator == "="]
@@ -50,16 +54,3 @@ class State:
             dtype = self.types.tensors[name].dtype
             self.tensors[name] = Tensor(np.full(self.sizes.shapes[name], identity(self.operators[name], dtype), dtype))
         return self.tensors[name]
-
-
-def argument_offsets(loops: ir.Loops, sizes: Sizes) -> dict[int, int]:
-    """Where the positions of each argmax= statement start: behind those of the statements before it."""
-    used: dict[str, int] = {}
-    offsets = {}
-    for statement in loops.statements:
-        if statement.operator in ("argmax=", "argmin="):
-            name = statement.target.tensor
-            offsets[id(statement)] = used.get(name, 0)
-            count = math.prod(sizes.index[i] for i in ir.candidates(statement))
-            used[name] = used.get(name, 0) + count
-    return offsets

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -105,6 +106,17 @@ def strides(access: ir.Access, layout: Layout) -> dict[str, int] | None:
     return found
 
 
+@dataclass(frozen=True)
+class Product:
+    """A sum of products of two tensors: how far each index moves through the target, `y`, and through the two sides."""
+
+    y: dict[str, int]
+    sides: tuple[tuple[ir.Access, dict[str, int]], tuple[ir.Access, dict[str, int]]]
+    free: list[str]
+    summed: tuple[str, ...]
+    scale: Expr
+
+
 class Roles:
     """Finds the best roles for one statement. `levels` tells, for each level of the nest around it from the outermost
     on, the index of that level and the tensors written within it."""
@@ -113,190 +125,215 @@ class Roles:
         self, statement: ir.Statement, write: Expressions, fixed: set[str], levels: list[tuple[str, frozenset[str]]]
     ) -> None:
         self.statement = statement
-        self.write = write
         self.layout = write.layout
         self.fixed = fixed
         self.levels = levels
 
     def find(self) -> Contraction | None:
-        statement, write = self.statement, self.write
-        target = statement.target
-        if statement.operator not in ir.SUM:
+        product = self.product()
+        if product is None:
             return None
+        choices = [judged for trial in self.trials(product) if (judged := trial.judged()) is not None]
+        return max(choices, key=lambda choice: choice[0])[1] if choices else None
+
+    def product(self) -> Product | None:
+        """The statement as a sum of products, if tiles are worth their start."""
+        target = self.statement.target
+        parts = factors(self.statement.value) if self.statement.operator in ir.SUM else None
+        if parts is None or len(parts[0]) != 2 or not self.is_tiled(target, parts[0]):
+            return None
+        moves = [m for access in (target, *parts[0]) if (m := strides(access, self.layout)) is not None]
+        if len(moves) < 3:
+            return None
+        y, first, second = moves
+        free = [i for i in self.statement.indices if i not in self.fixed]
+        summed = tuple(i for i in free if i not in y)
+        if not summed or any(i not in first or i not in second for i in summed):
+            return None
+        if math.prod(self.layout.weight(i) for i in summed) < WORTHWHILE:
+            return None
+        return Product(y, ((parts[0][0], first), (parts[0][1], second)), free, summed, parts[1])
+
+    def is_tiled(self, target: ir.Access, read: list[ir.Access]) -> bool:
+        """Whether the elements of the target are a tile's own, and all three tensors of one type."""
         bare = [e for e in target.indices if isinstance(e, ir.Index)]
         others = [e for e in target.indices if not isinstance(e, ir.Index)]
         if len(set(bare)) < len(bare) or not all(ir.index_names(e) <= self.fixed for e in others):
-            return None
-        parts = factors(statement.value)
-        if parts is None or len(parts[0]) != 2 or target.tensor in ir.tensors_read(statement):
-            return None
-        dtype = write.layout.stored(target.tensor)
-        if dtype.kind != "f" or any(write.layout.stored(a.tensor) != dtype for a in parts[0]):
-            return None
-        moves = [strides(access, self.layout) for access in (target, *parts[0])]
-        if any(m is None for m in moves):
-            return None
-        self.y, first, second = (m or {} for m in moves)
-        free = [i for i in statement.indices if i not in self.fixed]
-        self.summed = [i for i in free if i not in self.y]
-        if not self.summed or any(i not in first or i not in second for i in self.summed):
-            return None
-        weight = self.layout.weight
-        if math.prod(weight(i) for i in self.summed) < WORTHWHILE:
-            return None
-        choices: list[tuple[tuple[float, ...], Contraction]] = []
-        sides = ((parts[0][0], first), (parts[0][1], second))
-        for (a, of_a), (b, of_b) in (sides, sides[::-1]):
-            rows = [i for i in free if self.y.get(i) and of_a.get(i) and not of_b.get(i) and weight(i) > 1]
-            columns = [i for i in free if self.y.get(i) and of_b.get(i) and not of_a.get(i) and weight(i) > 1]
+            return False
+        dtype = self.layout.stored(target.tensor)
+        alike = dtype.kind == "f" and all(self.layout.stored(a.tensor) == dtype for a in read)
+        return alike and target.tensor not in ir.tensors_read(self.statement)
+
+    def trials(self, product: Product) -> Iterator[Trial]:
+        """Every choice of a row and a column that the guard allows."""
+        for (a, of_a), (b, of_b) in (product.sides, product.sides[::-1]):
+            free = [i for i in product.free if product.y.get(i) and self.layout.weight(i) > 1]
+            rows = [i for i in free if of_a.get(i) and not of_b.get(i)]
+            columns = [i for i in free if of_b.get(i) and not of_a.get(i)]
             for column in columns:
                 for row in rows:
-                    judged = self.judge(Operand(a, row), of_a, Operand(b, column), of_b, parts[1])
-                    if judged is not None:
-                        choices.append(judged)
-        return max(choices, key=lambda choice: choice[0])[1] if choices else None
+                    roles = Contraction("", Operand(a, row), Operand(b, column), product.summed, product.scale)
+                    guarded = self.guarded(roles)
+                    if guarded is not None:
+                        yield Trial(self, guarded, product.y, of_a, of_b)
 
-    def judge(
-        self, a: Operand, of_a: dict[str, int], b: Operand, of_b: dict[str, int], scale: Expr
-    ) -> tuple[tuple[float, ...], Contraction] | None:
-        """How good these roles are, and the form of tile for them."""
-        layout, weight = self.layout, self.layout.weight
-        taken = self.guarded(Contraction("", a, b, tuple(self.summed), scale))
-        if taken is None:
+    def guarded(self, found: Contraction) -> Contraction | None:
+        """The roles with the guard taken apart; None if a part of it does not fit."""
+        parts: dict[str, tuple[Expr, ...]] = dict.fromkeys(("guards", "bounds", "masks", "conditions"), ())
+        for atom in conjuncts(self.statement.guard):
+            kind = self.kind_of(atom, found)
+            if kind is None:
+                return None
+            parts[kind] += tuple(at_least_zero(atom)) if kind in ("bounds", "masks") else (atom,)
+        # a tile reads whole blocks: a guard must not be what keeps an access in bounds
+        whole = all(isinstance(e, ir.Index) for o in (found.a, found.b) for e in o.access.indices)
+        if (self.statement.guard is not None and not whole) or (parts["masks"] and parts["bounds"]):
             return None
-        steps = math.prod(weight(i) for i in self.summed)
+        return Contraction(found.form, found.a, found.b, found.summed, found.scale, **parts)
+
+    def kind_of(self, atom: Expr, found: Contraction) -> str | None:
+        """What a part of the guard is to these roles, by the indices that it compares."""
+        touched = (ir.index_names(atom) - self.fixed) & {found.row, found.column, *found.summed}
+        if any(isinstance(n, ir.Inside) for n in ir.walk(atom)):
+            return None
+        if not touched:
+            return "conditions"
+        forms = [affine(self.layout.known(b)) for b in at_least_zero(atom)]
+        terms = [f.terms for f in forms if f is not None and all(isinstance(c, Number) for c in f.terms.values())]
+        if not forms or len(terms) < len(forms):
+            return None
+        if touched <= {found.row, found.column}:
+            return "guards"
+        if len(found.summed) > 1 or {found.row, found.column} <= touched:
+            return None
+        if any(term.get(found.summed[0]) not in (Number(1), Number(-1)) for term in terms):
+            return None
+        return "masks" if found.column in touched else "bounds"
+
+
+class Trial:
+    """One choice of row and column: the form of tile for it, and how good that is."""
+
+    def __init__(
+        self, roles: Roles, found: Contraction, y: dict[str, int], of_a: dict[str, int], of_b: dict[str, int]
+    ) -> None:
+        self.roles, self.layout, self.found = roles, roles.layout, found
+        self.of_a, self.of_b = of_a, of_b
+        weight, layout, summed = self.layout.weight, self.layout, found.summed
+        self.itemsize = layout.stored(roles.statement.target.tensor).itemsize
+        self.steps = math.prod(weight(i) for i in summed)
         # an index of which a strip runs stands outermost: the steps inside it then follow each other without gaps
-        single = {i for i in self.summed if layout.most.get(i) == 1}
-        partial = {i for i in self.summed if i in layout.least} - single
-        rank = {i: 0 if i in single else 1 if i in partial else 2 for i in self.summed}
-        order = sorted(self.summed, key=lambda i: (rank[i], -abs(of_b[i]), -abs(of_a[i])))
-        if len(partial) > 1:
+        single = {i for i in summed if layout.most.get(i) == 1}
+        self.partial = {i for i in summed if i in layout.least} - single
+        rank = {i: 0 if i in single else 1 if i in self.partial else 2 for i in summed}
+        self.order = sorted(summed, key=lambda i: (rank[i], -abs(of_b[i]), -abs(of_a[i])))
+        self.rows, self.columns = layout.least_count(found.row), layout.least_count(found.column)
+        others = [i for i in of_a if i in y and not of_b.get(i) and i != found.row]
+        self.in_row = layout.typical(found.row) * math.prod(weight(i) for i in others)
+        self.contiguous = y[found.column] == 1
+
+    def judged(self) -> tuple[tuple[float, ...], Contraction] | None:
+        """How good these roles are, and the roles with the form of tile for them."""
+        if len(self.partial) > 1 or (not self.contiguous and self.steps < 32):
             return None
+        b = self.second()
+        if b is None:
+            return self.dot()
+        a, b = self.together(self.first(b), b)
+        if a.mode is Mode.SCALAR and len(self.order) > 3:
+            return None
+        form = "outer" if a.mode is Mode.SCALAR else "lane"
+        return self.score(self.ease(a, b)), replace(self.found, form=form, a=a, b=b, summed=tuple(self.order))
+
+    def score(self, ease: float) -> tuple[float, ...]:
         width = registers.vector_bytes()
-        wide = VECTORS[width] * (width // self.write.layout.stored(a.access.tensor).itemsize)
-        rows, columns = layout.least_count(a.along), layout.least_count(b.along)
-        fits = min(columns, wide) * min(rows, ROWS[width])
-        contiguous = self.y[b.along] == 1
-        if not contiguous and steps < 32:
+        fits = min(self.columns, self.wide) * min(self.rows, ROWS[width])
+        return fits * ease, self.columns, self.in_row
+
+    @property
+    def wide(self) -> int:
+        """Columns of a whole tile."""
+        width = registers.vector_bytes()
+        return VECTORS[width] * (width // self.itemsize)
+
+    def second(self) -> Operand | None:
+        """How tiles that run along the columns read the second tensor, if they can."""
+        b, ahead = self.found.b, self.ahead(self.found.b, self.of_b)
+        if self.found.masks and ahead is None and self.in_row < REUSE:
             return None
-        one_loop = len(order) == 1
-        in_row = layout.typical(a.along) * math.prod(
-            weight(i) for i in of_a if i in self.y and not of_b.get(i) and i != a.along
-        )
-        in_column = columns
-        dot_along = [i for i in self.summed if of_a[i] == 1 and of_b[i] == 1 and weight(i) >= 16]
-        ahead_b, ahead_a = self.ahead(b, of_b), self.ahead(a, of_a)
-        thrashing = self.thrashes(of_b, order[-1])
-        if taken.masks and ahead_b is None and in_row < REUSE:
+        thrashing = self.thrashes(self.of_b) and (ahead is not None or self.in_row >= 4 * REUSE)
+        if self.of_b[b.along] == 1 and not self.found.masks and not thrashing:
+            return replace(b, mode=Mode.DIRECT)
+        if ahead is not None:
+            return replace(b, mode=Mode.AHEAD, level=ahead)
+        return replace(b, mode=Mode.PACKED) if self.in_row >= REUSE else None
+
+    def first(self, b: Operand) -> Operand:
+        """How they read the first one."""
+        a, ahead, long = self.found.a, self.ahead(self.found.a, self.of_a), self.steps >= 16
+        in_line = self.of_a[a.along] == 1
+        jumping = self.thrashes(self.of_a) and self.columns >= 16
+        if in_line and self.runs_as_one(self.of_a) and not jumping:
+            return replace(a, mode=Mode.DIRECT)
+        if ahead is not None and long:
+            return replace(a, mode=Mode.AHEAD, level=ahead)
+        if (jumping and in_line) or (self.columns >= 32 and long and b.mode is not Mode.DIRECT):
+            return replace(a, mode=Mode.PACKED)
+        return replace(a, mode=Mode.SCALAR)
+
+    def together(self, a: Operand, b: Operand) -> tuple[Operand, Operand]:
+        """Lanes step through both tensors at one pace: a second one that lies in several pieces is packed for them."""
+        if a.mode is Mode.SCALAR or b.mode is not Mode.DIRECT or self.runs_as_one(self.of_b):
+            return a, b
+        return (a, replace(b, mode=Mode.PACKED)) if self.in_row >= REUSE else (replace(a, mode=Mode.SCALAR), b)
+
+    def dot(self) -> tuple[tuple[float, ...], Contraction] | None:
+        """Vectors along a summed index that is contiguous in both."""
+        along = [i for i in self.found.summed if self.of_a[i] == self.of_b[i] == 1 and self.layout.weight(i) >= 16]
+        if self.found.masks or not along or len(self.order) > 3:
             return None
-        packs = bool(taken.masks) or (thrashing and (ahead_b is not None or in_row >= 4 * REUSE))
-        if of_b[b.along] == 1 and not packs:
-            b = replace(b, mode=Mode.DIRECT)
-        elif ahead_b is not None:
-            b = replace(b, mode=Mode.AHEAD, level=ahead_b)
-        elif in_row >= REUSE or taken.masks:
-            b = replace(b, mode=Mode.PACKED)
-        elif of_b[b.along] == 1:
-            b = replace(b, mode=Mode.DIRECT)
-        elif dot_along and len(order) <= 3:
-            order = [*(i for i in order if i != dot_along[0]), dot_along[0]]
-            found = replace(taken, form="dot", a=a, b=b, summed=tuple(order))
-            return (fits * (1.0 if min(rows, columns) >= 4 else 0.3), in_column, in_row), found
-        else:
-            return None
-        merged = one_loop or self.merges(of_b, order)
-        jumping = self.thrashes(of_a, order[-1]) and in_column >= 16
-        if of_a[a.along] == 1 and (one_loop or self.merges(of_a, order)) and not jumping:
-            a = replace(a, mode=Mode.DIRECT)
-        elif ahead_a is not None and steps >= 16:
-            a = replace(a, mode=Mode.AHEAD, level=ahead_a)
-        elif (jumping and of_a[a.along] == 1) or (in_column >= 32 and steps >= 16 and b.mode is not Mode.DIRECT):
-            a = replace(a, mode=Mode.PACKED)
-        else:
-            a = replace(a, mode=Mode.SCALAR)
-        if a.mode is not Mode.SCALAR and b.mode is Mode.DIRECT and not merged:
-            if in_row >= REUSE:
-                b = replace(b, mode=Mode.PACKED)
-            else:
-                a = replace(a, mode=Mode.SCALAR)
-        if a.mode is Mode.SCALAR and len(order) > 3:
-            return None
-        found = replace(taken, form="outer" if a.mode is Mode.SCALAR else "lane", a=a, b=b, summed=tuple(order))
-        ease = EASE[b.mode] * (1.0 if contiguous else 0.6)
-        if columns < wide:
+        order = (*(i for i in self.order if i != along[0]), along[0])
+        found = replace(self.found, form="dot", summed=order)
+        return self.score(1.0 if min(self.rows, self.columns) >= 4 else 0.3), found
+
+    def ease(self, a: Operand, b: Operand) -> float:
+        ease = EASE[b.mode] * (1.0 if self.contiguous else 0.6)
+        if self.columns < self.wide:
             ease *= 0.6  # with fewer vectors in a row of the tile, there are more loads for each product
-        if a.mode is Mode.SCALAR and self.collides(of_a[a.along]):
+        if a.mode is Mode.SCALAR and self.collides(self.of_a[a.along]):
             ease *= 0.9  # of two indices the other one is the better row
-        return (fits * ease, in_column, in_row), found
+        return ease
 
-    def merges(self, moves: dict[str, int], order: list[str]) -> bool:
+    def runs_as_one(self, moves: dict[str, int]) -> bool:
         """Whether loops inside each other run through memory as one."""
+        if len(self.order) == 1:
+            return True
         return all(
-            moves[outer] == moves[inner] * self.layout.count(inner) for outer, inner in itertools.pairwise(order)
-        ) and not any(i in self.layout.least for i in order)
+            moves[outer] == moves[inner] * self.layout.count(inner) for outer, inner in itertools.pairwise(self.order)
+        ) and not any(i in self.layout.least for i in self.order)
 
-    def thrashes(self, moves: dict[str, int], last: str) -> bool:
+    def thrashes(self, moves: dict[str, int]) -> bool:
         """Whether the lines of memory that the steps of a sum touch drive each other out of the nearest cache: there
         are too many, or they are apart by a power of two."""
-        step = abs(moves[last]) * self.write.layout.stored(self.statement.target.tensor).itemsize
-        steps = self.layout.typical(last)
+        last = self.order[-1]
+        step, steps = abs(moves[last]) * self.itemsize, self.layout.typical(last)
         return (steps >= 64 and step >= 1024 and step % 512 == 0) or (step > LINE and steps * LINE > NEAR)
 
     def collides(self, stride: int) -> bool:
         """Whether rows that lie so far apart share the same few places of the nearest cache."""
-        step = abs(stride) * self.write.layout.stored(self.statement.target.tensor).itemsize
+        step = abs(stride) * self.itemsize
         return step >= 2048 and step % 1024 == 0
 
     def ahead(self, operand: Operand, moves: dict[str, int]) -> int | None:
         """The outermost level of the nest at which the panels of an operand can be packed, if that is any gain."""
-        tensor = operand.access.tensor
+        tensor, levels = operand.access.tensor, self.roles.levels
         named = {i for i in moves if moves[i]}
-        if named & self.fixed or any(i in self.layout.least for i in self.summed):
+        if named & self.roles.fixed or any(i in self.layout.least for i in self.found.summed):
             return None
-        for level, (_, written) in enumerate(self.levels):
-            inside = {name for name, _ in self.levels[level:]}
+        for level, (_, written) in enumerate(levels):
+            inside = {name for name, _ in levels[level:]}
             if tensor in written or named & inside:
                 continue
-            extents = [self.layout.greatest_count(i) for i in named]
-            size = math.prod(extents) * self.write.layout.stored(tensor).itemsize
+            size = math.prod(self.layout.greatest_count(i) for i in named) * self.itemsize
             return level if size <= KEPT else None
         return None
-
-    def guarded(self, found: Contraction) -> Contraction | None:
-        """The roles with the guard taken apart; None if a part of it does not fit."""
-        inner = {found.row, found.column, *found.summed}
-        guards: list[Expr] = []
-        bounds: list[Expr] = []
-        conditions: list[Expr] = []
-        masks: list[Expr] = []
-        for atom in conjuncts(self.statement.guard):
-            names = ir.index_names(atom) - self.fixed
-            if any(isinstance(n, ir.Inside) for n in ir.walk(atom)):
-                return None
-            touched = names & inner
-            if not touched:
-                conditions.append(atom)
-                continue
-            forms = [affine(self.layout.known(b)) for b in at_least_zero(atom)]
-            if not forms or any(f is None or not all(isinstance(c, Number) for c in f.terms.values()) for f in forms):
-                return None
-            if touched <= {found.row, found.column}:
-                guards.append(atom)
-            elif len(found.summed) == 1 and touched <= {found.row, found.column, found.summed[0]}:
-                units = (Number(1), Number(-1))
-                if any(f is None or f.terms.get(found.summed[0]) not in units for f in forms):
-                    return None
-                if {found.row, found.column} <= touched:
-                    return None
-                (masks if found.column in touched else bounds).extend(at_least_zero(atom))
-            else:
-                return None
-        # a tile reads whole blocks: a guard must not be what keeps an access in bounds
-        whole = all(isinstance(e, ir.Index) for o in (found.a, found.b) for e in o.access.indices)
-        if self.statement.guard is not None and not whole:
-            return None
-        if masks and bounds:
-            return None
-        return replace(
-            found, guards=tuple(guards), bounds=tuple(bounds), conditions=tuple(conditions), masks=tuple(masks)
-        )

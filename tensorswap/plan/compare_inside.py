@@ -11,26 +11,24 @@ from ..language.interval import interval
 from ..language.ir import Expr, Number
 from ..language.paths import accesses
 from ..language.sizes import Sizes
-from .work import Work
+from .work import Draft, for_each_statement
 
 
-def compare_inside(work: Work) -> Work:
-    def change(statement: ir.Statement, _: tuple[str, ...]) -> list[ir.Statement]:
-        atoms = conjuncts(statement.guard)
-        if not any(isinstance(atom, ir.Inside) for atom in atoms):
-            return [statement]
-        rest = [atom for atom in atoms if not isinstance(atom, ir.Inside)]
-        if any(isinstance(n, ir.Inside) for atom in rest for n in ir.walk(atom)):
-            return [statement]
-        places = [*accesses(statement.target), *accesses(statement.value), *(a for r in rest for a in accesses(r))]
-        bounds = [b for access, path in places if not path for b in bounds_of(work.sizes, access)]
-        explicit = replace(statement, guard=conjunction([*rest, *bounds]))
-        alone = replace(work.loops, body=(explicit,))
-        if unproven(alone, work.sizes, {}):  # only some points evaluate this access: `inside` must look
-            return [replace(statement, guard=conjunction([*rest, *bounds, ir.Inside()]))]
-        return [explicit]
-
-    return work.each(change)
+@for_each_statement
+def compare_inside(draft: Draft, statement: ir.Statement, _: tuple[str, ...]) -> list[ir.Statement]:
+    atoms = conjuncts(statement.guard)
+    if not any(isinstance(atom, ir.Inside) for atom in atoms):
+        return [statement]
+    rest = [atom for atom in atoms if not isinstance(atom, ir.Inside)]
+    if any(isinstance(n, ir.Inside) for atom in rest for n in ir.walk(atom)):
+        return [statement]
+    places = [*accesses(statement.target), *accesses(statement.value), *(a for r in rest for a in accesses(r))]
+    bounds = [b for access, path in places if not path for b in bounds_of(draft.sizes, access)]
+    explicit = replace(statement, guard=conjunction([*rest, *bounds]))
+    alone = replace(draft.loops, body=(explicit,))
+    if unproven(alone, draft.sizes, {}):  # only some points evaluate this access: `inside` must look
+        return [replace(statement, guard=conjunction([*rest, *bounds, ir.Inside()]))]
+    return [explicit]
 
 
 def bounds_of(sizes: Sizes, access: ir.Access) -> list[Expr]:

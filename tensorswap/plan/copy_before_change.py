@@ -9,23 +9,19 @@ from dataclasses import replace
 
 from ..language import ir
 from .merge import never_meet
-from .work import Draft, Work
+from .work import Draft, for_each_statement
 
 
-def copy_before_change(work: Work) -> Work:
-    draft = Draft(work)
-
-    def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
-        name = statement.target.tensor
-        own = [a for a in statement.reads if a.tensor == name]
-        if all(_harmless(statement, a, blocks) for a in own):
-            return [statement]
-        indices = [draft.index("old", extent) for extent in draft.sizes.shapes[name]]
-        copy = draft.tensor("old", indices)
-        first = ir.Statement(copy, "=", ir.Access(name, tuple(indices)))
-        return [first, _reading(statement, name, copy.tensor)]
-
-    return draft.each(change)
+@for_each_statement
+def copy_before_change(draft: Draft, statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
+    name = statement.target.tensor
+    own = [a for a in statement.reads if a.tensor == name]
+    if all(_harmless(statement, a, blocks) for a in own):
+        return [statement]
+    indices = [draft.index("old", extent) for extent in draft.sizes.shapes[name]]
+    copy = draft.tensor("old", indices)
+    first = ir.Statement(copy, "=", ir.Access(name, tuple(indices)))
+    return [first, _reading(statement, name, copy.tensor)]
 
 
 def _harmless(statement: ir.Statement, access: ir.Access, blocks: tuple[str, ...]) -> bool:

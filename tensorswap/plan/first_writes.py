@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..language import ir
 from ..language.sizes import Sizes
 from ..rules.complete_reads import complete_when_read
-from .work import Work
+from .work import Work, whole_axes
 
 
 @dataclass(frozen=True)
@@ -59,15 +59,10 @@ def first_writes(loops: ir.Loops, sizes: Sizes) -> set[int]:
 
 def _covers(statement: ir.Statement, blocks: tuple[ir.Block, ...], sizes: Sizes) -> bool:
     """Whether a statement writes every element of its target."""
-    target = statement.target
-    names = [ir.bare(e) for e in target.indices]
-    if statement.guard is not None or None in names or len(set(names)) < len(names):
+    names = whole_axes(statement.target, sizes)
+    if statement.guard is not None or names is None or any(block.index not in names for block in blocks):
         return False
-    if statement.operator.startswith("arg") or target.tensor in ir.tensors_read(statement):
-        return False
-    if any(block.index not in names for block in blocks):
-        return False
-    return all(sizes.index[n or ""] == extent for n, extent in zip(names, sizes.shapes[target.tensor], strict=True))
+    return not statement.operator.startswith("arg") and statement.target.tensor not in ir.tensors_read(statement)
 
 
 def _complete(loops: ir.Loops, name: str, block: ir.Block) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ..language import ir
 from ..language.ir import Expr
-from .work import Work
+from .work import Work, whole_axes
 
 
 def forward_copies(work: Work) -> Work:
@@ -29,13 +29,8 @@ def _forward(work: Work, name: str) -> Work:
     source, target = writer.value, writer.target
     if writer.guard is not None or writer.operator not in ("=", "+=") or not isinstance(source, ir.Access):
         return work
-    if not target.indices or not all(isinstance(e, ir.Index) for e in (*target.indices, *source.indices)):
-        return work
-    names = [ir.bare(e) or "" for e in target.indices]
-    if len(set(names)) < len(names) or sorted(names) != sorted(ir.bare(e) or "" for e in source.indices):
-        return work
-    shapes = work.sizes.shapes
-    if any(work.sizes.index[i] != n for i, n in zip(names, shapes[name], strict=True)):
+    names = whole_axes(target, work.sizes)
+    if not names or sorted(names) != sorted(ir.bare(e) or "" for e in source.indices):
         return work
     later = [s for s, _ in replace(loops, body=loops.body[writers[0] :]).located]
     if source.tensor in loops.updated or any(s.target.tensor == source.tensor for s in later):

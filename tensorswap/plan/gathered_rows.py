@@ -18,7 +18,7 @@ from dataclasses import replace
 from ..language import ir
 from ..language.build import conjunction
 from ..language.ir import Expr
-from .work import Work, product_of
+from .work import Work, product_of, whole_axes
 
 FEWER = 4  # elements of a row for each one that is read
 
@@ -51,10 +51,8 @@ def _compute_where_read(work: Work, name: str) -> Work:
     (writer,) = writers if len(writers) == 1 else (None,)
     if writer is None or not readers or writer.operator != "=" or writer.guard is not None:
         return work
-    names = [e.name for e in writer.target.indices if isinstance(e, ir.Index)]
-    if len(set(names)) < len(writer.target.indices) or set(names) != set(writer.indices):
-        return work
-    if any(work.sizes.index[i] != n for i, n in zip(names, work.sizes.shapes[name], strict=True)):
+    names = whole_axes(writer.target, work.sizes)
+    if names is None or {*names} != {*writer.indices}:
         return work
     if not _settled(work, writer) or name in {a.tensor for s in statements for a in _sizes_asked(s)}:
         return work
@@ -117,21 +115,15 @@ def _sifted(work: Work, reader: ir.Statement, writer: ir.Statement, axis: int) -
     mine = [f for f in over if isinstance(f, ir.Access) and f.tensor == name]
     if len(mine) != 1 or reader.operator not in ir.SUM or sum(a.tensor == name for a in reader.reads) != 1:
         return None
-    places = mine[0].indices
-    found = [e.name for e in places if isinstance(e, ir.Index)]
-    if len(set(found)) < len(places):
-        return None
-    shape = work.sizes.shapes[name]
-    if any(work.sizes.index[i] != n for i, n in zip(found, shape, strict=True)):
-        return None
-    if any(isinstance(n, ir.Inside) for n in reader.nodes):
+    access = mine[0]
+    found = whole_axes(access, work.sizes)
+    if found is None or any(isinstance(n, ir.Inside) for n in reader.nodes):
         return None
     own = [e.name if isinstance(e, ir.Index) else None for e in writer.target.indices]
-    names: dict[str, Expr] = {o: e for o, e in zip(own, places, strict=True) if o is not None}
+    names: dict[str, Expr] = {o: e for o, e in zip(own, access.indices, strict=True) if o is not None}
     local = ir.map_statement(writer, ir.substitute_indices(names))
     at = {found[axis]: local.target.indices[axis]}
     value = local.value if writer.operator == "+=" else ir.Unary("-", local.value)
-    access = mine[0]
     moved = ir.map_statement(
         replace(reader, value=ir.transform(reader.value, lambda n: value if n == access else n)),
         ir.substitute_indices(at),

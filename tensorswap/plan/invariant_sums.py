@@ -8,24 +8,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..language import ir
-from .work import Draft, Work
+from .work import Draft, for_each_statement
 
 
-def lift_sums(work: Work) -> Work:
+@for_each_statement
+def lift_sums(draft: Draft, statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
     """Outside blocks, where a step may need another value."""
-    draft = Draft(work)
-
-    def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
-        target = statement.target
-        names = [e.name for e in target.indices if isinstance(e, ir.Index)]
-        summed = [i for i in statement.indices if i not in names]
-        if blocks or statement.operator not in ir.SUM or len(names) < len(target.indices) or not summed:
-            return [statement]
-        used = ir.index_names(statement.value) | (ir.index_names(statement.guard) if statement.guard else frozenset())
-        own = [i for i in names if i in used]
-        if len(own) == len(names) or any(isinstance(n, ir.Inside) for n in statement.nodes):
-            return [statement]
-        held = draft.tensor("sum", [ir.Index(i) for i in own])
-        return [replace(statement, target=held), ir.Statement(target, "+=", held)]
-
-    return draft.each(change)
+    target = statement.target
+    names = [e.name for e in target.indices if isinstance(e, ir.Index)]
+    summed = [i for i in statement.indices if i not in names]
+    if blocks or statement.operator not in ir.SUM or len(names) < len(target.indices) or not summed:
+        return [statement]
+    used = ir.index_names(statement.value) | (ir.index_names(statement.guard) if statement.guard else frozenset())
+    own = [i for i in names if i in used]
+    if len(own) == len(names) or any(isinstance(n, ir.Inside) for n in statement.nodes):
+        return [statement]
+    held = draft.tensor("sum", [ir.Index(i) for i in own])
+    return [replace(statement, target=held), ir.Statement(target, "+=", held)]

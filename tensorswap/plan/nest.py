@@ -9,7 +9,7 @@ in a fixed order when all have finished. What lives and dies within a nest is ne
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from ..language import ir
@@ -59,14 +59,14 @@ def block_indices(item: ir.Item) -> set[str]:
     return {item.index}.union(*(block_indices(inner) for inner in item.body))
 
 
-@dataclass
 class _Touched:
     """What an item reads and writes."""
 
-    item: ir.Item
-    statements: list[ir.Statement]
-    reads: frozenset[str]
-    writes: frozenset[str]
+    def __init__(self, item: ir.Item) -> None:
+        self.item = item
+        self.statements = statements_of(item)
+        self.reads = frozenset(a.tensor for s in self.statements for a in s.reads)
+        self.writes = frozenset(s.target.tensor for s in self.statements)
 
     def conflicts(self, other: _Touched) -> bool:
         return bool(self.writes & (other.reads | other.writes) or self.reads & other.writes)
@@ -82,6 +82,20 @@ class _Candidate:
     seen: dict[str, frozenset[int]] = field(default_factory=dict)  # axes common to all accesses of every tensor
     read: frozenset[str] = frozenset()
     lines: frozenset[str] = frozenset()  # tensors whose elements lie side by side along it
+
+
+@dataclass(frozen=True)
+class _Level:
+    """Where nests are made: inside which indices, what must outlive them, and the axis of each tensor that the nest
+    around them cuts."""
+
+    around: frozenset[str]
+    needed: frozenset[str]
+    cut: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def parallel(self) -> bool:
+        return not self.around
 
 
 class Nester:
@@ -100,38 +114,33 @@ class Nester:
 
     def kernels(self, items: Sequence[ir.Item]) -> list[Nest]:
         """The outermost nests: each is one kernel."""
-        return self.nests(items, frozenset(), self.outputs, parallel=True)
+        return self.nests(items, _Level(frozenset(), self.outputs))
 
-    def nests(
-        self, items: Sequence[ir.Item], around: frozenset[str], needed: frozenset[str], parallel: bool,
-        cut: dict[str, int] | None = None,
-    ) -> list[Nest]:  # fmt: skip
-        touched = [_touched(item) for item in items]
-        groups = self.grouped(touched, around, parallel)
+    def nests(self, items: Sequence[ir.Item], level: _Level) -> list[Nest]:
+        groups = self.grouped([_Touched(item) for item in items], level)
+        names = [frozenset(name for t in group for name in t.reads | t.writes) for group, _ in groups]
         result = []
         for position, (group, candidates) in enumerate(groups):
-            elsewhere = {name for k, (other, _) in enumerate(groups) if k != position for t in other
-                         for name in t.reads | t.writes}  # fmt: skip
-            result.append(self.nest(group, candidates, needed | elsewhere, around, parallel, cut or {}))
+            elsewhere = frozenset().union(*names[:position], *names[position + 1 :])
+            result.append(self.nest(group, candidates, replace(level, needed=level.needed | elsewhere)))
         return result
 
-    def grouped(
-        self, touched: list[_Touched], around: frozenset[str], parallel: bool
-    ) -> list[tuple[list[_Touched], list[_Candidate]]]:
+    def grouped(self, touched: list[_Touched], level: _Level) -> list[tuple[list[_Touched], list[_Candidate]]]:
         """Items in groups that can share a nest; an item may overtake others that it does not depend on."""
         result = []
         while touched:
             first, *rest = touched
             group: list[_Touched] = [first]
             skipped: list[_Touched] = []
-            candidates = self.joined([_Candidate(i) for i in _indices(first) if i not in around], first, parallel)
+            fresh = [_Candidate(i) for i in _indices(first) if i not in level.around]
+            candidates = self.joined(fresh, first, level.parallel)
             if first.writes & self.copies:  # a copy of an input comes before everything that it serves
                 result.append((group, candidates))
                 touched = rest
                 continue
             for item in rest:
                 after = [] if any(item.conflicts(other) for other in skipped) else candidates
-                after = self.joined(after, item, parallel)
+                after = self.joined(after, item, level.parallel)
                 if after and self.best(after) >= min(self.best(candidates), PLENTY):
                     group.append(item)
                     candidates = after
@@ -193,50 +202,61 @@ class Nester:
         points = math.prod(self.sizes.index[i] for i in statement.indices)
         return size * self.width(statement.target.tensor) <= PRIVATE and points >= PLENTY * size
 
-    def nest(
-        self, group: list[_Touched], candidates: list[_Candidate], needed: frozenset[str] | set[str],
-        around: frozenset[str], parallel: bool, cut: dict[str, int],
-    ) -> Nest:  # fmt: skip
+    def nest(self, group: list[_Touched], candidates: list[_Candidate], level: _Level) -> Nest:
         items = tuple(t.item for t in group)
-        statements = [s for t in group for s in t.statements]
         if not candidates:
             return Nest(None, items, "serial: every step may meet the same elements")
+        statements = [s for t in group for s in t.statements]
         chosen = max(candidates, key=lambda c: self.preference(c, statements))
+        found = self.whole(items, statements, chosen, level)
+        return self.in_strips(found, level) if found.local else found
+
+    def whole(
+        self, items: tuple[ir.Item, ...], statements: list[ir.Statement], chosen: _Candidate, level: _Level
+    ) -> Nest:
+        """A nest over an index, of which each thread takes its share at once."""
         index = chosen.index
-        local = tuple(
-            name
-            for name in dict.fromkeys(s.target.tensor for s in statements)
-            if name not in needed and name not in chosen.private and chosen.axes[name]
-        )
-        axes = {name: min(chosen.axes[name]) for name in local}
-        why = f"each {index} writes elements of its own"
-        if chosen.private and parallel:
-            apart = ", ".join(sorted(chosen.private))
-            own = any(name not in chosen.private for name in chosen.axes)
-            why = f"{why + '; ' if own else ''}each thread adds up {apart} apart, and the copies are added in order"
+        targets = dict.fromkeys(s.target.tensor for s in statements)
+        axes = {
+            name: min(chosen.axes[name])
+            for name in targets
+            if name not in level.needed and name not in chosen.private and chosen.axes[name]
+        }
         tiled = self.in_line(chosen) or any(self.needs_rows(s, index) for s in statements)
-        grain = GRAIN if tiled and self.sizes.index[index] >= GRAIN else 1
-        found = Nest(index, items, why, 0, grain, tuple(sorted(chosen.private)) if parallel else (), local, axes)
-        if any(_walks_in_line(item, index) for item in items):
-            found = replace(found, strip=GRAIN, grain=min(grain, GRAIN))
-        if not local:
-            return found
-        size = self.sizes.index[index]
-        sizes = {name: self.bytes_at_one(name, {axes[name], cut.get(name, axes[name])}) for name in local}
-        unit = most_alive(items, sizes)
-        if unit > CACHE // 2 and size > 0:
-            inner = self.nests(items, around | {index}, frozenset(needed), parallel=False, cut=axes)
-            if any(nest.index is not None and nest.local for nest in inner):
-                return replace(found, strip=1, grain=1, items=tuple(_unwrapped(inner)))
+        return Nest(
+            index, items, _why(chosen, level.parallel),
+            strip=GRAIN if any(_walks_in_line(item, index) for item in items) else 0,
+            grain=GRAIN if tiled and self.sizes.index[index] >= GRAIN else 1,
+            private=tuple(sorted(chosen.private)) if level.parallel else (),
+            local=tuple(axes), axes=axes,
+        )  # fmt: skip
+
+    def in_strips(self, nest: Nest, level: _Level) -> Nest:
+        """The nest by strips so short that what lives within one stays in the cache; if one value of the index is too
+        much for that, there are nests within it."""
+        index, axes = nest.index or "", nest.axes
+        sizes = {n: self.bytes_at_one(n, {axis, level.cut.get(n, axis)}) for n, axis in axes.items()}
+        unit = most_alive(nest.items, sizes)
+        if unit > CACHE // 2 and self.sizes.index[index] > 0:
+            items = [item for item in nest.items if not isinstance(item, Nest)]
+            inner = self.nests(items, _Level(level.around | {index}, level.needed, axes))
+            if any(other.index is not None and other.local for other in inner):
+                return replace(nest, strip=1, grain=1, items=tuple(_unwrapped(inner)))
+        strip, grain = self.strip(nest, unit, level.around)
+        if not level.parallel and self.weight(index) <= strip:
+            return replace(nest, local=(), axes={})  # one strip would be all
+        return replace(nest, strip=strip // grain * grain, grain=grain)
+
+    def strip(self, nest: Nest, unit: int, around: frozenset[str]) -> tuple[int, int]:
+        """The length of a strip, of which each value takes so many bytes, and its grain."""
+        index, statements = nest.index or "", nest.statements
         room = min(max(CACHE // 2, self.bytes_summed(statements, index, around)), CACHE)
-        strip = max(min(found.strip or STRIP, room // max(unit, 1)), 1)
-        if strip < grain and (unit * grain <= 2 * CACHE or any(self.needs_rows(s, index) for s in statements)):
-            strip = grain
-        if strip < grain:
-            grain = 1
-        if not parallel and self.weight(index) <= strip:
-            return replace(found, local=(), axes={})  # one strip would be all
-        return replace(found, strip=strip // grain * grain, grain=grain)
+        strip = max(min(nest.strip or STRIP, room // max(unit, 1)), 1)
+        if strip >= nest.grain:
+            return strip, nest.grain
+        if unit * nest.grain <= 2 * CACHE or any(self.needs_rows(s, index) for s in statements):
+            return nest.grain, nest.grain
+        return strip, 1
 
     def needs_rows(self, statement: ir.Statement, index: str) -> bool:
         """Whether only this index can count the rows of a contraction: several at a time are worth more than the
@@ -321,10 +341,14 @@ def _unwrapped(nests: list[Nest]) -> Iterable[Nest | ir.Item]:
             yield nest
 
 
-def _touched(item: ir.Item) -> _Touched:
-    statements = statements_of(item)
-    reads = frozenset(a.tensor for s in statements for a in s.reads)
-    return _Touched(item, statements, reads, frozenset(s.target.tensor for s in statements))
+def _why(chosen: _Candidate, parallel: bool) -> str:
+    """Why threads do not meet."""
+    why = f"each {chosen.index} writes elements of its own"
+    if not chosen.private or not parallel:
+        return why
+    apart = ", ".join(sorted(chosen.private))
+    own = any(name not in chosen.private for name in chosen.axes)
+    return f"{why + '; ' if own else ''}each thread adds up {apart} apart, and the copies are added in order"
 
 
 def _walks_in_line(item: ir.Item, index: str) -> bool:

@@ -9,46 +9,42 @@ from ..language.affine import affine, is_constant
 from ..language.bounds import unproven
 from ..language.build import ONE, divide, multiply, product
 from ..language.ir import Expr
-from .work import Draft, Work, product_of
+from .work import Draft, for_each_statement, product_of
 
 WORTHWHILE = 8  # points of the contraction for each element of the operand
 
 
-def split_operands(work: Work) -> Work:
-    draft = Draft(work)
-
-    def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
-        if statement.operator not in ir.SUM:
-            return [statement]
-        over, under = product_of(statement.value)
-        factors = [*over, *(divide(ONE, factor) for factor in under)]
-        large = [f for f in factors if not is_constant(f) and ir.index_names(f) - set(blocks)]
-        around = [i for i in statement.indices if i not in blocks]
-        summed = [i for i in around if i not in ir.index_names(statement.target)]
-        if len(large) != 2 or not all(any(i in ir.index_names(f) for i in summed) for f in large):
-            return [statement]
-        made: list[ir.Statement] = []
-        held: dict[Expr, Expr] = {}
-        for factor in large:
-            own = dict.fromkeys(n.name for n in ir.walk(factor) if isinstance(n, ir.Index))
-            names = [i for i in own if i in around]
-            if _plain(factor) or len(names) == len(around):
-                continue
-            if draft.volume(names) * WORTHWHILE > draft.volume(around):
-                continue
-            access = draft.tensor("operand", [ir.Index(i) for i in names])
-            first = ir.Statement(access, "=", factor)
-            if statement.guard is not None and unproven(replace(draft.loops, body=(first,)), draft.sizes, {}):
-                continue
-            made.append(first)
-            held[factor] = access
-        if not made:
-            return [statement]
-        scale = product(f for f in factors if f not in large)
-        value = multiply(scale, product(held.get(f, f) for f in large))
-        return [*made, replace(statement, value=value)]
-
-    return draft.each(change)
+@for_each_statement
+def split_operands(draft: Draft, statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
+    if statement.operator not in ir.SUM:
+        return [statement]
+    over, under = product_of(statement.value)
+    factors = [*over, *(divide(ONE, factor) for factor in under)]
+    large = [f for f in factors if not is_constant(f) and ir.index_names(f) - set(blocks)]
+    around = [i for i in statement.indices if i not in blocks]
+    summed = [i for i in around if i not in ir.index_names(statement.target)]
+    if len(large) != 2 or not all(any(i in ir.index_names(f) for i in summed) for f in large):
+        return [statement]
+    made: list[ir.Statement] = []
+    held: dict[Expr, Expr] = {}
+    for factor in large:
+        own = dict.fromkeys(n.name for n in ir.walk(factor) if isinstance(n, ir.Index))
+        names = [i for i in own if i in around]
+        if _plain(factor) or len(names) == len(around):
+            continue
+        if draft.volume(names) * WORTHWHILE > draft.volume(around):
+            continue
+        access = draft.tensor("operand", [ir.Index(i) for i in names])
+        first = ir.Statement(access, "=", factor)
+        if statement.guard is not None and unproven(replace(draft.loops, body=(first,)), draft.sizes, {}):
+            continue
+        made.append(first)
+        held[factor] = access
+    if not made:
+        return [statement]
+    scale = product(f for f in factors if f not in large)
+    value = multiply(scale, product(held.get(f, f) for f in large))
+    return [*made, replace(statement, value=value)]
 
 
 def _plain(factor: Expr) -> bool:

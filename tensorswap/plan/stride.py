@@ -15,21 +15,17 @@ from ..language.affine import affine
 from ..language.build import ONE, conjunction, conjuncts, is_zero, multiply, subtract
 from ..language.ir import Expr, Number
 from .compare_inside import bounds_of
-from .work import Draft, Work, product_of
+from .work import Draft, for_each_statement, product_of
 
 
-def unstride(work: Work) -> Work:
-    draft = Draft(work)
-
-    def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
-        if blocks or statement.operator not in ir.SUM:
-            return [statement]
-        if _spreads(statement):
-            return _split(draft, statement, [])
-        scattered = _scattered(draft, statement)
-        return [statement] if scattered is None else _split(draft, *scattered)
-
-    return draft.each(change)
+@for_each_statement
+def unstride(draft: Draft, statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
+    if blocks or statement.operator not in ir.SUM:
+        return [statement]
+    if _spreads(statement):
+        return _split(draft, statement, [])
+    scattered = _scattered(draft, statement)
+    return [statement] if scattered is None else _split(draft, *scattered)
 
 
 def _spreads(statement: ir.Statement) -> bool:

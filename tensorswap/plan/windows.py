@@ -11,7 +11,7 @@ import math
 from dataclasses import replace
 
 from ..language import ir
-from .work import Draft, Work, product_of
+from .work import Draft, Work, for_each_statement, product_of
 
 WORTHWHILE = 16  # points of the sum for each element of the copy
 CHANNELS = range(8, 17)  # values of an index in line: enough for vectors, and in one or two lines of the cache
@@ -19,21 +19,17 @@ SHORT = 16  # values of an index that are too few for it
 LOOPS = 3  # indices that a register tile can sum over where they lie
 
 
-def channels_in_line(work: Work) -> Work:
-    draft = Draft(work)
-
-    def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
-        over, under = product_of(statement.value)
-        accesses = [f for f in over if isinstance(f, ir.Access) and f.indices]
-        if blocks or under or statement.guard is not None or statement.operator not in ir.SUM or len(accesses) != 2:
-            return [statement]
-        for read, other in (accesses, accesses[::-1]):
-            channel = _channel(draft, statement, read, other)
-            if channel is not None:
-                return _rewritten(draft, statement, read, channel)
+@for_each_statement
+def channels_in_line(draft: Draft, statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
+    over, under = product_of(statement.value)
+    accesses = [f for f in over if isinstance(f, ir.Access) and f.indices]
+    if blocks or under or statement.guard is not None or statement.operator not in ir.SUM or len(accesses) != 2:
         return [statement]
-
-    return draft.each(change)
+    for read, other in (accesses, accesses[::-1]):
+        channel = _channel(draft, statement, read, other)
+        if channel is not None:
+            return _rewritten(draft, statement, read, channel)
+    return [statement]
 
 
 def _channel(work: Work, statement: ir.Statement, read: ir.Access, other: ir.Access) -> str | None:

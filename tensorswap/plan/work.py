@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial, wraps
 from itertools import count
 
 from ..language import ir
@@ -79,6 +80,26 @@ class Draft(Work):
         made = next(made for n in count(1) if (made := f"{name}_{n}") not in self._taken)
         self._taken.add(made)
         return made
+
+
+def for_each_statement(
+    change: Callable[[Draft, ir.Statement, tuple[str, ...]], list[ir.Statement]],
+) -> Callable[[Work], Work]:
+    """A pass that looks at one statement after the other, told the indices of the blocks around it."""
+
+    @wraps(change)
+    def run(work: Work) -> Work:
+        draft = Draft(work)
+        return draft.each(partial(change, draft))
+
+    return run
+
+
+def whole_axes(access: ir.Access, sizes: Sizes) -> list[str] | None:
+    """The indices of an access to all of a tensor, each along an axis of its own; None for any other."""
+    names = [e.name for e in access.indices if isinstance(e, ir.Index)]
+    whole = tuple(sizes.index[name] for name in names) == sizes.shapes[access.tensor]
+    return names if whole and len(set(names)) == len(access.indices) else None
 
 
 def statements_in(item: ir.Item) -> list[ir.Statement]:

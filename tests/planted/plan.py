@@ -69,7 +69,7 @@ FAULTS = (
     ),
     Fault(
         "an update writes zeros where its guard fails", "missing guard", "plan/guards_to_selects.py",
-        "fresh = statement.target.tensor not in work.loops.updated", "fresh = True",
+        "return once and target.tensor not in loops.updated and all(", "return once and all(",
         (PASSES + "test_an_update_keeps_what_its_guard_leaves_out[W[i] = 2 * W[i] if W[i] > 0]",),
         "what was there before stays there",
     ),
@@ -111,8 +111,8 @@ FAULTS = (
     ),
     Fault(
         "a guarded statement is taken to write all", "missing guard", "plan/first_writes.py",
-        "if statement.guard is not None or None in names or len(set(names)) < len(names):",
-        "if None in names or len(set(names)) < len(names):",
+        "if statement.guard is not None or names is None or any(block.index not in names for block in blocks):",
+        "if names is None or any(block.index not in names for block in blocks):",
         (EDGES + "test_programs_at_their_edges[elements that a guard leaves out]",),
         "what the guard leaves out would be whatever lay in memory",
     ),

@@ -67,9 +67,7 @@ class System(Equations):
 
     def eliminate(self, names: Sequence[str]) -> System:
         """The system without some nodes: what they passed on becomes a composition of operators."""
-        for name in names:
-            if name not in self.nodes:
-                raise ArgumentError(f"{name} is no node of the system", hint=f"the nodes are {', '.join(self.nodes)}")
+        self._check_nodes(names)
         L, D = dict(self.L), dict(self.D)
         for name in [node for node in self.nodes if node in names]:
             above = [(y, L.pop((y, z))) for y, z in list(L) if z == name]
@@ -83,10 +81,13 @@ class System(Equations):
 
     def keep(self, names: Sequence[str]) -> System:
         """The system of these nodes alone."""
+        self._check_nodes(names)
+        return self.eliminate([name for name in self.nodes if name not in names])
+
+    def _check_nodes(self, names: Sequence[str]) -> None:
         for name in names:
             if name not in self.nodes:
                 raise ArgumentError(f"{name} is no node of the system", hint=f"the nodes are {', '.join(self.nodes)}")
-        return self.eliminate([name for name in self.nodes if name not in names])
 
     # -- as matrices, pictures and counts
 
