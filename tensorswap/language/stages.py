@@ -23,11 +23,11 @@ class Stage:
 _watched: ContextVar[list[Stage] | None] = ContextVar("stages", default=None)
 
 
-def tell(name: str, loops: Callable[[], Loops], sizes: Sizes | None = None) -> None:
-    """Called after each pass. The program is made only if somebody watches."""
+def tell(name: str, loops: Loops | Callable[[], Loops], sizes: Sizes | None = None) -> None:
+    """Called after each pass. What makes the program is called only if somebody watches."""
     found = _watched.get()
     if found is not None:
-        found.append(Stage(name, loops(), sizes))
+        found.append(Stage(name, loops if isinstance(loops, Loops) else loops(), sizes))
 
 
 @contextmanager

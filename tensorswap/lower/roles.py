@@ -228,6 +228,7 @@ class Trial:
         rank = {i: 0 if i in single else 1 if i in self.partial else 2 for i in summed}
         self.order = sorted(summed, key=lambda i: (rank[i], -abs(of_b[i]), -abs(of_a[i])))
         self.rows, self.columns = layout.least_count(found.row), layout.least_count(found.column)
+        self.wide = VECTORS[registers.vector_bytes()] * (registers.vector_bytes() // self.itemsize)  # of a whole tile
         others = [i for i in of_a if i in y and not of_b.get(i) and i != found.row]
         self.in_row = layout.typical(found.row) * math.prod(weight(i) for i in others)
         self.contiguous = y[found.column] == 1
@@ -246,15 +247,8 @@ class Trial:
         return self.score(self.ease(a, b)), replace(self.found, form=form, a=a, b=b, summed=tuple(self.order))
 
     def score(self, ease: float) -> tuple[float, ...]:
-        width = registers.vector_bytes()
-        fits = min(self.columns, self.wide) * min(self.rows, ROWS[width])
+        fits = min(self.columns, self.wide) * min(self.rows, ROWS[registers.vector_bytes()])
         return fits * ease, self.columns, self.in_row
-
-    @property
-    def wide(self) -> int:
-        """Columns of a whole tile."""
-        width = registers.vector_bytes()
-        return VECTORS[width] * (width // self.itemsize)
 
     def second(self) -> Operand | None:
         """How tiles that run along the columns read the second tensor, if they can."""
@@ -300,8 +294,9 @@ class Trial:
         ease = EASE[b.mode] * (1.0 if self.contiguous else 0.6)
         if self.columns < self.wide:
             ease *= 0.6  # with fewer vectors in a row of the tile, there are more loads for each product
-        if a.mode is Mode.SCALAR and self.collides(self.of_a[a.along]):
-            ease *= 0.9  # of two indices the other one is the better row
+        apart = abs(self.of_a[a.along]) * self.itemsize
+        if a.mode is Mode.SCALAR and apart >= 2048 and apart % 1024 == 0:
+            ease *= 0.9  # such rows share the same few places of the nearest cache: the other index is the better row
         return ease
 
     def runs_as_one(self, moves: dict[str, int]) -> bool:
@@ -318,11 +313,6 @@ class Trial:
         last = self.order[-1]
         step, steps = abs(moves[last]) * self.itemsize, self.layout.typical(last)
         return (steps >= 64 and step >= 1024 and step % 512 == 0) or (step > LINE and steps * LINE > NEAR)
-
-    def collides(self, stride: int) -> bool:
-        """Whether rows that lie so far apart share the same few places of the nearest cache."""
-        step = abs(stride) * self.itemsize
-        return step >= 2048 and step % 1024 == 0
 
     def ahead(self, operand: Operand, moves: dict[str, int]) -> int | None:
         """The outermost level of the nest at which the panels of an operand can be packed, if that is any gain."""

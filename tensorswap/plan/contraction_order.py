@@ -91,17 +91,13 @@ class _Orderer:
         over, under = product_of(value)
         scale: Expr = ONE
         found = []
-        for factor in over:
+        for number, factor in enumerate((*over, *under)):
+            join = multiply if number < len(over) else divide
             if ir.index_names(factor):
-                found.append(_Leaf(factor, Counter([self.key(factor)])))
+                value = join(ONE, factor)
+                found.append(_Leaf(value, Counter([self.key(value)])))
             else:
-                scale = multiply(scale, factor)
-        for factor in under:
-            if ir.index_names(factor):
-                inverse = divide(ONE, factor)
-                found.append(_Leaf(inverse, Counter([self.key(inverse)])))
-            else:
-                scale = divide(scale, factor)
+                scale = join(scale, factor)
         return found, scale
 
     def key(self, value: Expr) -> Hashable:

@@ -83,13 +83,10 @@ def _read_where_written(work: Work, name: str) -> Work:
     ):
         return work
     (writer,) = writers
-    gathered = [k for k, e in enumerate(writer.target.indices) if not isinstance(e, ir.Index)]
-    names = [e.name for e in writer.target.indices if isinstance(e, ir.Index)]
-    if (
-        len(gathered) != 1
-        or writer.operator not in ir.SUM
-        or not isinstance(writer.target.indices[gathered[0]], ir.Access)
-    ):
+    places = writer.target.indices
+    gathered = [k for k, e in enumerate(places) if isinstance(e, ir.Access)]
+    names = [e.name for e in places if isinstance(e, ir.Index)]
+    if len(gathered) != 1 or len(names) < len(places) - 1 or writer.operator not in ir.SUM:
         return work
     if len(set(names)) < len(names) or set(writer.indices) != set(names) or not _settled(work, writer):
         return work

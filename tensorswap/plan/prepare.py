@@ -56,10 +56,6 @@ def prepare(loops: ir.Loops, sizes: Sizes, weights: Mapping[str, int] | None = N
         loops = replace(loops, returns=loops.outputs)  # in this order, whatever the passes move
     work = Work(loops, sizes, weights or {})
     for run in PASSES:
-        work = _told(run.__name__, run(work))
-    return work
-
-
-def _told(name: str, work: Work) -> Work:
-    tell(name, lambda: work.loops, work.sizes)
+        work = run(work)
+        tell(run.__name__, work.loops, work.sizes)
     return work
