@@ -7,7 +7,7 @@ import torch.nn.functional as F  # noqa: N812 (every PyTorch user knows it by th
 
 Tensor = torch.Tensor
 
-__all__ = ["batch_moments", "batch_norm_train", "channel_dropout", "dropout", "maxout", "rrelu"]
+__all__ = ["alpha_dropout", "batch_moments", "batch_norm_train", "channel_dropout", "dropout", "maxout", "rrelu"]
 
 ALL_BITS = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -49,7 +49,16 @@ def dropout(input: Tensor, seed: int, p: float) -> Tensor:
 
 
 def channel_dropout(input: Tensor, seed: int, p: float) -> Tensor:
-    return input * _kept(seed, p, input.shape[0], input.shape[1])[:, :, None, None]
+    kept = _kept(seed, p, input.shape[0], input.shape[1])
+    return input * kept.reshape(*kept.shape, *[1] * (input.dim() - 2))
+
+
+def alpha_dropout(input: Tensor, seed: int, p: float) -> Tensor:
+    """What torch.nn.AlphaDropout says of its result: dropped elements are selu's limit, mean and variance stay."""
+    limit = float(F.selu(torch.tensor(-1e9)))
+    scale = ((1 - p) * (1 + p * limit**2)) ** -0.5 if p < 1 else 0.0
+    kept = _kept(seed, p, input.shape[0], input.shape[1]) != 0
+    return scale * (torch.where(kept, input, limit) - p * limit)
 
 
 def batch_moments(input: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -28,19 +28,38 @@ def cdist_l1(x1: Tensor, x2: Tensor) -> Tensor:
     return out
 
 
-def cdist(x1: Tensor, x2: Tensor) -> Tensor:
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
     """torch.cdist has no second derivative."""
-    squared = squared_distances(x1, x2)
-    apart = squared > 0
-    out = torch.where(apart, torch.where(apart, squared, 1.0).sqrt(), 0.0)
-    plain = torch.cdist(x1, x2, compute_mode="donot_use_mm_for_euclid_dist")
+    out = _distances(x1[..., :, None, :] - x2[..., None, :, :], p)
+    plain = torch.cdist(x1, x2, p, compute_mode="donot_use_mm_for_euclid_dist")
     torch.testing.assert_close(out, plain)
-    if out.numel():
+    if out.numel() and out.requires_grad:
         weight = torch.linspace(-1, 1, out.numel()).reshape(out.shape)
         torch.testing.assert_close(
             torch.autograd.grad((out * weight).sum(), (x1, x2), retain_graph=True),
             torch.autograd.grad((plain * weight).sum(), (x1, x2)),
         )
+    return out
+
+
+def _distances(difference: Tensor, p: float) -> Tensor:
+    """The p-norms along the last axis; no slope at 0."""
+    size = _magnitude(difference)
+    if p == float("inf"):
+        return size.amax(-1)
+    if p == 0:
+        return (size != 0).sum(-1).to(size.dtype)
+    apart = size != 0
+    total = torch.where(apart, torch.where(apart, size, 1.0) ** p, 0.0).sum(-1)
+    return torch.where(total != 0, torch.where(total != 0, total, 1.0) ** (1 / p), 0.0)
+
+
+def pdist(x: Tensor, p: float) -> Tensor:
+    """The upper half of all distances, row by row."""
+    i, j = torch.triu_indices(x.shape[-2], x.shape[-2], 1)
+    out = _distances(x[..., i, :] - x[..., j, :], p)
+    if x.ndim == 2:
+        torch.testing.assert_close(out, torch.nn.functional.pdist(x, p))
     return out
 
 

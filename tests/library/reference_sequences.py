@@ -14,11 +14,19 @@ FEW = 1000  # paths that are summed up one by one
 
 
 def attention(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, causal: bool = False, grouped: bool = False
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None = None,
+    causal: bool = False,
+    grouped: bool = False,
+    scale: float | None = None,
 ) -> Tensor:
     """The faster ways that PyTorch has have no second derivative."""
     with sdpa_kernel(SDPBackend.MATH):
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, enable_gqa=grouped)
+        return F.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask, is_causal=causal, enable_gqa=grouped, scale=scale
+        )
 
 
 def hidden_where(hidden: Tensor) -> Tensor:

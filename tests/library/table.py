@@ -53,7 +53,7 @@ def options_of(case: str) -> dict[str, Any]:
     for word in case.split():
         name, equals, value = word.partition("=")
         if equals and ":" not in name and not value.startswith("["):
-            found[name] = ast.literal_eval(value)
+            found[name] = float(value) if value.endswith("inf") else ast.literal_eval(value)
     return found
 
 

@@ -94,6 +94,20 @@ def without_kept(x: Tensor, dim: Any = None, keepdim: bool = False) -> Callable[
     return lambda out: out.reshape(kept)
 
 
+def filled(call: str, number: str) -> str:
+    """The text of an op of what a mask leaves: a number that changes nothing takes the place of the others."""
+    op, _, options = call.partition("(")
+    call = f"{op}(left, {options}" if options else f"{op}(left)"
+    return f"left[...,j] = input[...,j] if mask[...,j] else {number}\nout = {call}\nreturn out"
+
+
+def masked(program: str, text: str, mask: Tensor | None, input: Tensor, view: Callable[[Tensor], Tensor]) -> Case:
+    """An op, or a text that leaves elements out by a mask."""
+    if mask is None:
+        return Case(program, {"input": view(input)})
+    return Case(text, {"input": view(input), "mask": view(mask.expand(input.shape))})
+
+
 def last(x: Tensor, dim: int) -> Tensor:
     return x.reshape(1) if x.ndim == 0 else x.movedim(dim, -1)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 (every PyTorch user knows it by this name)
 
-from .case import Case, Tensor, Unexpressed, adapts, last, moved_back, same_kind, same_type
+from .case import Case, Tensor, Unexpressed, adapts, filled, given, last, masked, moved_back, same_kind, same_type
 
 PLAIN = {
     "nn.functional.relu": "relu_layer",
@@ -201,19 +202,17 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 
 def clamp_between(X: Tensor, low: Any, high: Any) -> Case:
-    """Limits that are tensors: the language's min and max."""
-    text, tensors = "X[...]", {"X": X}
-    for function, name, limit in (("max", "A", low), ("min", "B", high)):
-        if isinstance(limit, Tensor):
-            text, tensors = f"{function}({text}, {name}[...])", tensors | {name: limit}
-        elif limit is not None:
-            raise Unexpressed("one limit a number, the other a tensor")
+    """Limits that are tensors; one that is a number is the same for all elements."""
+    full = [x if x is None or isinstance(x, Tensor) else torch.full(X.shape, x, dtype=X.dtype) for x in (low, high)]
+    tensors = given(input=X, min_val=full[0], max_val=full[1])
     if len({x.dtype for x in tensors.values()}) > 1:
         raise Unexpressed("a result of another type")
     stretched = torch.broadcast_tensors(*tensors.values())
-    if stretched[0].shape != X.shape:
-        raise Unexpressed("limits that have more elements than the input")  # PyTorch's own gradient fails
-    return Case(f"Y[...] = {text}", dict(zip(tensors, stretched, strict=True)))
+    if len(tensors) == 2 and not X.is_floating_point():  # a limit that is left out is infinite, which no integer is
+        text = "Y[...] = " + ("max(X[...], Z[...])" if high is None else "min(X[...], Z[...])")
+        return Case(text, dict(zip("XZ", stretched, strict=True)))
+    why = "" if stretched[0].shape == X.shape else "PyTorch's own gradient fails where the limits have more elements"
+    return Case("clamp_between", dict(zip(tensors, stretched, strict=True)), gradient=why)
 
 
 @adapts("clamp")
@@ -292,25 +291,24 @@ def glu(input: Tensor, dim: int = -1) -> Case:
     return Case("glu", {"input": last(input, dim)}, arrange=moved_back(input, dim))
 
 
-def along(program: str) -> Any:
+def along(program: str, fill: str) -> Any:
     def adapter(input: Tensor, dim: int | None = None, dtype: Any = None, mask: Any = None, **rest: Any) -> Case:
-        if mask is not None:
-            raise Unexpressed("a mask")
         if dim is None:
             raise Unexpressed("a dim that PyTorch guesses")
         same_type(input, dtype)
-        return Case(program, {"input": last(input, dim)}, arrange=moved_back(input, dim))
+        case = masked(program, filled(program, fill), mask, input, lambda x: last(x, dim))
+        return replace(case, arrange=moved_back(input, dim))
 
     return adapter
 
 
-adapts("softmax", "masked.softmax")(along("softmax"))
-adapts("nn.functional.softmin", "masked.softmin")(along("softmin"))
-adapts("log_softmax", "masked.log_softmax")(along("log_softmax"))
-adapts("torch.ops.aten._safe_softmax.default")(along("safe_softmax"))
-adapts("logcumsumexp")(along("logcumsumexp"))
-adapts("cumsum", "masked.cumsum")(along("cumsum"))
-adapts("cumprod", "masked.cumprod")(along("cumprod"))
+adapts("softmax", "masked.softmax")(along("softmax", "-inf"))
+adapts("nn.functional.softmin", "masked.softmin")(along("softmin", "inf"))
+adapts("log_softmax", "masked.log_softmax")(along("log_softmax", "-inf"))
+adapts("torch.ops.aten._safe_softmax.default")(along("safe_softmax", "-inf"))
+adapts("logcumsumexp")(along("logcumsumexp", "-inf"))
+adapts("cumsum", "masked.cumsum")(along("cumsum", "0"))
+adapts("cumprod", "masked.cumprod")(along("cumprod", "1"))
 
 
 @adapts("native_dropout_backward")

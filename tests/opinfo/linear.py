@@ -105,22 +105,23 @@ def vecdot(x: Tensor, y: Tensor, dim: int = -1) -> Case:
 
 @adapts("cdist")
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Case:
-    if p not in (1, 2):
-        raise Unexpressed(f"the distance of p = {p}")
     batch = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     tensors = {"x1": x1.expand(*batch, *x1.shape[-2:]), "x2": x2.expand(*batch, *x2.shape[-2:])}
-    return Case("cdist" if p == 2 else "cdist_l1", tensors)
+    return Case("cdist", tensors, {"p": float(p)})
+
+
+@adapts("nn.functional.pdist")
+def pdist(input: Tensor, p: float = 2.0) -> Case:
+    return Case("pdist", {"input": input}, {"p": float(p)})
 
 
 @adapts("nn.functional.pairwise_distance")
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Case:
-    if p not in (1, 2):
-        raise Unexpressed(f"the distance of p = {p}")
     a, b = torch.broadcast_tensors(x1, x2)
     return Case(
         "pairwise_distance",
         {"x1": a, "x2": b},
-        {"p": int(p), "eps": eps},
+        {"p": float(p), "eps": eps},
         arrange=(lambda out: out[..., 0]) if keepdim else (lambda out: out),
     )
 
@@ -198,27 +199,15 @@ def attention(
 ) -> Case:
     if dropout_p:
         raise Unexpressed("PyTorch's own random numbers")
-    if scale is not None:
-        raise Unexpressed("another scale")
-
-    def four(x: Tensor) -> Tensor:
-        return x.reshape(1, -1, *x.shape[-2:]) if x.ndim != 4 else x
-
-    q, k, v = four(query), four(key), four(value)
-    tensors = {"Q": q, "K": k, "V": v}
-    program = "causal_attention" if is_causal else "attention"
-    if enable_gqa and q.shape[1] != k.shape[1]:
-        program = f"grouped_query_{program}"
-    elif not q.shape[:2] == k.shape[:2] == v.shape[:2]:
-        raise Unexpressed("leading axes that are stretched")
-    if attn_mask is not None:
-        if attn_mask.ndim > 2 or program != "attention":
-            raise Unexpressed("a mask for each head")
-        mask = attn_mask
-        if attn_mask.dtype == torch.bool:
-            mask = torch.zeros(attn_mask.shape, dtype=query.dtype).masked_fill(~attn_mask, -torch.inf)
-        program, tensors["mask"] = "masked_attention", mask
-    return Case(program, tensors, arrange=four)
+    heads = query.shape[-3] // key.shape[-3] if enable_gqa else 1
+    key, value = (x.repeat_interleave(heads, -3) if heads > 1 else x for x in (key, value))
+    leading = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    query, key, value = (x.expand(*leading, *x.shape[-2:]) for x in (query, key, value))
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        attn_mask = torch.zeros(attn_mask.shape, dtype=query.dtype).masked_fill(~attn_mask, -torch.inf)
+    whole = None if attn_mask is None else attn_mask.expand(*leading, query.shape[-2], key.shape[-2])
+    tensors = given(query=query, key=key, value=value, attn_mask=whole)
+    return Case("scaled_dot_product_attention", tensors, {"is_causal": int(is_causal), "scale": scale or 0.0})
 
 
 @adapts("nn.functional.multi_head_attention_forward")

@@ -250,10 +250,8 @@ def triplet_margin(
 ) -> Case:
     if distance_function is not None:
         raise Unexpressed("a distance of one's own")
-    if p not in (1, 2):
-        raise Unexpressed(f"the distance of p = {p}")
     tensors = {"anchor": anchor, "positive": positive, "negative": negative}
-    options = {"margin": margin, "p": int(p), "eps": eps, "swap": int(swap)}
+    options = {"margin": margin, "p": float(p), "eps": eps, "swap": int(swap)}
     return Case(named("triplet_margin_loss", reduction), tensors, options)
 
 

@@ -3,11 +3,44 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from .case import Case, Tensor, Unexpressed, adapts, last, moved_back, rows, same_type, without_kept
+from .case import (
+    Case,
+    Tensor,
+    Unexpressed,
+    adapts,
+    filled,
+    given,
+    last,
+    masked,
+    moved_back,
+    rows,
+    same_type,
+    without_kept,
+)
+
+GUARDED = {  # where a mask leaves elements out, in the language
+    "reduce_sum": "out[...] += input[...,j] if mask[...,j]",
+    "reduce_mean": "total[...] += input[...,j] if mask[...,j]\n"
+    "count[...] += 1.0 if mask[...,j]\n"
+    "out[...] = total[...] / count[...]",
+    "reduce_prod": filled("reduce_prod", "1"),
+    "reduce_max": "out[...] max= input[...,j] if mask[...,j]",
+    "reduce_min": "out[...] min= input[...,j] if mask[...,j]",
+    "reduce_argmax": filled("reduce_argmax", "-inf"),
+    "reduce_argmin": filled("reduce_argmin", "inf"),
+    "logsumexp": filled("logsumexp", "-inf"),
+    "var": "count[...] += 1.0 if mask[...,j]\n"
+    "total[...] += input[...,j] if mask[...,j]\n"
+    "mean[...] = total[...] / count[...]\n"
+    "squares[...] += (input[...,j] - mean[...]) ** 2 if mask[...,j]\n"
+    "out[...] = squares[...] / max(count[...] - correction, 0)",
+}
+GUARDED["std"] = GUARDED["var"].replace("out[...] = ", "out[...] = sqrt(") + ")"
 
 
 def reduction(program: str, tied: str = "", whole: bool = True) -> Any:
@@ -18,14 +51,12 @@ def reduction(program: str, tied: str = "", whole: bool = True) -> Any:
         dtype: Any = None,
         mask: Any = None,
     ) -> Case:
-        if mask is not None:
-            raise Unexpressed("a mask")
         same_type(input, dtype)
         if not whole and (dtype is not None or not input.is_floating_point()):
             raise Unexpressed("a result of another type")
-        arranged = without_kept(input, dim, keepdim)
-        flat = rows(input, dim)
-        return Case(program, {"input": flat}, arrange=arranged, gradient=tied if tied and has_ties(flat) else "")
+        case = masked(program, GUARDED.get(program, ""), mask, input, lambda x: rows(x, dim))
+        why = tied if tied and has_ties(rows(input, dim)) else ""
+        return replace(case, arrange=without_kept(input, dim, keepdim), gradient=why)
 
     return adapter
 
@@ -38,10 +69,9 @@ def has_ties(flat: Tensor) -> bool:
 def position(program: str) -> Any:
     def adapter(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Case:
         """PyTorch gives these positions in the type of the input."""
-        if mask is not None:
-            raise Unexpressed("a mask")
         arranged = without_kept(input, dim, keepdim)
-        return Case(program, {"input": rows(input, dim)}, arrange=lambda out: arranged(out.detach().long()))
+        case = masked(program, GUARDED[program], mask, input, lambda x: rows(x, dim))
+        return replace(case, arrange=lambda out: arranged(out.detach().long()))
 
     return adapter
 
@@ -96,17 +126,12 @@ def spread(program: str, whole: bool = True) -> Any:
     ) -> Case:
         if isinstance(dim, bool):
             dim, unbiased = None, dim
-        if mask is not None:
-            raise Unexpressed("a mask")
         same_type(input, dtype)
         if not whole and not input.is_floating_point():
             raise Unexpressed("a result of another type")
         less = correction if correction is not None else 1 if unbiased is None else int(unbiased)
-        if less != int(less):
-            raise Unexpressed("a correction that is no whole number")
-        return Case(
-            program, {"input": rows(input, dim)}, {"correction": int(less)}, arrange=without_kept(input, dim, keepdim)
-        )
+        case = masked(program, GUARDED[program], mask, input, lambda x: rows(x, dim))
+        return replace(case, options={"correction": less}, arrange=without_kept(input, dim, keepdim))
 
     return adapter
 
@@ -117,16 +142,22 @@ adapts("masked.var")(spread("var", whole=False))
 adapts("masked.std")(spread("std", whole=False))
 
 
-def norm_case(input: Tensor, p: Any, dim: Any, keepdim: bool, dtype: Any) -> Case:
+def norm_case(input: Tensor, p: Any, dim: Any, keepdim: bool, dtype: Any, mask: Tensor | None = None) -> Case:
     same_type(input, dtype)
-    if not isinstance(p, int | float) or not 0 < p < math.inf:
-        raise Unexpressed(f"the norm of p = {p}")
-    if p < 1 and bool((input == 0).any()):
-        why = "the slope of a norm below 1 at 0 is infinite"
-        return Case(
-            "vector_norm", {"input": rows(input, dim)}, {"p": p}, without_kept(input, dim, keepdim), gradient=why
-        )
-    return Case("vector_norm", {"input": rows(input, dim)}, {"p": p}, arrange=without_kept(input, dim, keepdim))
+    least = "inf" if p == -math.inf else "0"
+    case = masked("vector_norm", filled("vector_norm(p)", least), mask, input, lambda x: rows(x, dim))
+    return replace(
+        case, options={"p": p}, arrange=without_kept(input, dim, keepdim), gradient=no_slope(rows(input, dim), p)
+    )
+
+
+def no_slope(flat: Tensor, p: float) -> str:
+    """Why a norm has no gradient that both sides agree on."""
+    if abs(p) == math.inf and has_ties(flat.abs()):
+        return EVEN
+    if p < 1 and p != 0 and bool((flat == 0).any()):
+        return "the slope of a norm below 1 at 0 is infinite"
+    return ""
 
 
 @adapts("linalg.vector_norm")
@@ -137,7 +168,7 @@ def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
 @adapts("norm")
 def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Case:
     if p == "nuc":
-        raise Unexpressed("the nuclear norm")
+        raise Unexpressed("singular values")
     return norm_case(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype)
 
 
@@ -145,35 +176,51 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
 def masked_norm(
     input: Tensor, ord: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None, mask: Any = None
 ) -> Case:
-    if mask is not None:
-        raise Unexpressed("a mask")
-    return norm_case(input, ord, dim, keepdim, dtype)
+    return norm_case(input, ord, dim, keepdim, dtype, mask)
+
+
+COLUMNS = "column[...,j] += abs(input[...,i,j])\nout[...] {}= column[...,j]"  # norms of a matrix by its columns
+ROWS = "row[...,i] += abs(input[...,i,j])\nout[...] {}= row[...,i]"
+OF_MATRICES = {
+    1: COLUMNS.format("max"),
+    -1: COLUMNS.format("min"),
+    math.inf: ROWS.format("max"),
+    -math.inf: ROWS.format("min"),
+}
 
 
 @adapts("linalg.norm")
 def linalg_norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Case:
     axes = input.ndim if dim is None else 1 if isinstance(dim, int) else len(dim)
-    if ord is not None and axes != 1 and ord != "fro":
-        raise Unexpressed("norms of matrices")
-    return norm_case(input, 2 if ord in (None, "fro") else ord, dim, keepdim, dtype)
+    if ord is None or ord == "fro" or axes == 1:
+        return norm_case(input, 2 if ord in (None, "fro") else ord, dim, keepdim, dtype)
+    if ord not in OF_MATRICES:
+        raise Unexpressed("singular values")
+    if not input.numel():
+        raise Unexpressed("a norm of nothing")
+    same_type(input, dtype)
+    dims = (0, 1) if dim is None else tuple(dim)
+    text = OF_MATRICES[ord]
+    why = EVEN if bool((input == 0).any()) else ""
+    return Case(
+        text, {"input": input.movedim(dims, (-2, -1))}, arrange=without_kept(input, dims, keepdim), gradient=why
+    )
 
 
 @adapts("nn.functional.normalize", "masked.normalize")
 def normalize(
     input: Tensor, *ordered: Any, dim: int = 1, eps: float = 1e-12, mask: Any = None, p: Any = 2.0, ord: Any = None
 ) -> Case:
-    if mask is not None:
-        raise Unexpressed("a mask")
     names = iter(("p", "dim", "eps"))
     values = {"p": p if ord is None else ord, "dim": dim, "eps": eps} | dict(zip(names, ordered, strict=False))
-    power = values["p"]
-    if not isinstance(power, int | float) or not 0 < power < math.inf:
-        raise Unexpressed(f"the norm of p = {power}")
-    return Case(
-        "normalize",
-        {"input": last(input, values["dim"])},
-        {"p": power, "eps": values["eps"]},
+    flat = last(input, values["dim"])
+    fill = "inf" if values["p"] == -math.inf else "0"
+    case = masked("normalize", filled("normalize(p, eps)", fill), mask, input, lambda x: last(x, values["dim"]))
+    return replace(
+        case,
+        options={"p": values["p"], "eps": values["eps"]},
         arrange=moved_back(input, values["dim"]),
+        gradient=no_slope(flat, values["p"]),
     )
 
 
@@ -190,12 +237,20 @@ adapts("cummin")(running("cummin"))
 
 @adapts("diff")
 def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Case:
-    if n != 1:
-        raise Unexpressed("differences of differences")
-    parts = [part for part in (prepend, input, append) if part is not None]
-    if not all(isinstance(part, Tensor) and part.ndim == input.ndim for part in parts):
-        raise Unexpressed("a number in front of or behind the rows")
-    return Case("diff", {"input": last(torch.cat(parts, dim), dim)}, arrange=moved_back(input, dim))
+    shape = list(input.shape)
+    shape[dim] = 1
+    sides = [x.expand(shape) if isinstance(x, Tensor) and not x.ndim else x for x in (prepend, append)]
+    parts = given(prepend=sides[0], input=input, append=sides[1])
+    views = {name: last(part, dim) for name, part in parts.items()}
+    if len(views) == 1 or not n:  # PyTorch puts nothing in front or behind if there is nothing to subtract
+        views = {"input": views["input"]}
+        return Case("diff", views, {"n": n}, arrange=moved_back(input, dim))
+    first, *others = views
+    text = "n: int\n"
+    for number, other in enumerate(others):
+        text += f"joined{number} = concat({first}, {other})\n"
+        first = f"joined{number}"
+    return Case(f"{text}out = diff({first}, n)\nreturn out", views, {"n": n}, arrange=moved_back(input, dim))
 
 
 @adapts("bincount")
@@ -217,20 +272,35 @@ def segment_reduce(
     unsafe: bool = False,
     initial: Any = None,
 ) -> Case:
-    if initial is not None:
-        raise Unexpressed("a value to start from")
     counts = lengths if lengths is not None else offsets.diff(dim=-1)
     if axis or counts.ndim > 1:
         raise Unexpressed("segments along another axis")
-    if reduce == "prod":
-        raise Unexpressed("products of segments")
-    if reduce == "mean" and bool((counts == 0).any()):
-        raise Unexpressed("NaN for a segment without rows")
     segment = torch.repeat_interleave(torch.arange(len(counts)), counts)
-    flat = data.reshape(len(data), -1)
+    flat = data.reshape(len(data), -1)[: len(segment)]
+    start = "NaN" if initial is None and reduce == "mean" else initial
+    if start == "NaN" and bool((counts == 0).any()):
+        raise Unexpressed("NaN for a segment without rows")
+    lines = f"segments: int\nsize(m) = segments\n{SEGMENTS[reduce]}\nreturn out"
+    number = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}[reduce]
     return Case(
-        f"segment_{reduce}",
+        lines,
         {"input": flat, "segment": segment},
-        {"segments": len(counts)},
+        {"segments": len(counts), "initial": number if initial is None else initial},
         arrange=lambda out: out.reshape(len(counts), -1),
     )
+
+
+SEGMENTS = {  # of rows, from a number that each segment starts from
+    "sum": "part = segment_sum(input, segment, segments)\nout[m,d] = initial + part[m,d]",
+    "mean": "part = segment_sum(input, segment, segments)\n"
+    "size(count, 0) = segments\ncount[segment[n]] += 1.0\n"
+    "out[m,d] = (initial + part[m,d]) / max(count[m], 1)",
+    "prod": "size(out, 0) = segments\nout[segment[n],d] *= input[n,d]\nout[m,d] *= initial",
+    "max": "part = segment_max(input, segment, segments)\nout[m,d] = max(initial, part[m,d])",
+    "min": "part = segment_min(input, segment, segments)\nout[m,d] = min(initial, part[m,d])",
+}
+
+
+@adapts("histc")
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Case:
+    return Case("histc", {"input": input.reshape(-1)}, {"bins": bins, "min_val": float(min), "max_val": float(max)})

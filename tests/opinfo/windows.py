@@ -269,11 +269,9 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Case:
-    if input.ndim != 4:
-        raise Unexpressed("sampling of volumes")
     if mode == "bicubic":
         raise Unexpressed("the mode bicubic")
-    program = "grid_sample" if mode == "bilinear" else "grid_sample_nearest"
+    program = "grid_sample" + "3d" * (input.ndim == 5) + "_nearest" * (mode == "nearest")
     options = {"padding_mode": PADDINGS.index(padding_mode), "align_corners": int(bool(align_corners))}
     return Case(program, {"input": input, "grid": grid}, options)
 

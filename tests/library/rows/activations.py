@@ -54,6 +54,18 @@ ROWS = (
         speed=f"{IMAGES} min_val=-0.5 max_val=0.5",
     ),
     Op(
+        "clamp_between",
+        "input if min_val is None and max_val is None else torch.clamp(input, min_val, max_val)",
+        (
+            "input:3,4n2 min_val:3,4a max_val:3,4+",
+            "input:2,3n4 min_val:2,3",
+            "input:2,3n4 max_val:2,3",
+            "input:2,1,2",
+            "input:0,2 min_val:0,2",
+            "input:4n2 min_val:4p max_val:4n2",
+        ),
+    ),
+    Op(
         "threshold",
         "F.threshold(input, threshold, value)",
         (
@@ -248,6 +260,30 @@ ROWS = (
         ),
         note="each library draws numbers of its own: the reference has the language's rule for uniform(seed, n, c)",
         speed=f"{IMAGES} seed=3",
+    ),
+    Op(
+        "dropout3d",
+        "R.channel_dropout(input, seed, p)",
+        (
+            "input:3,4,2,1,2 seed=3",
+            "input:2,3,1,3,2 seed=7 p=0.2",
+            "input:2,3,2,1,1 seed=1 p=0.0",
+            "input:2,2,1,2,1 seed=4 p=1.0",
+            "input:0,3,2,2,2 seed=2",
+        ),
+        note="each library draws numbers of its own: the reference has the language's rule for uniform(seed, n, c)",
+    ),
+    Op(
+        "alpha_dropout",
+        "R.alpha_dropout(input, seed, p)",
+        (
+            "input:4,5 seed=3",
+            "input:3,4 seed=7 p=0.2",
+            "input:3,4 seed=1 p=0.0",
+            "input:2,3 seed=4 p=1.0",
+            "input:0,3 seed=2",
+        ),
+        note="each library draws numbers of its own: the reference has the language's rule for uniform(seed, n, j)",
     ),
     Op(
         "dropout_with_mask",

@@ -13,7 +13,7 @@ DISTANCE = (
     ),
     Op(
         "cdist",
-        "R.cdist(x1, x2)",
+        "R.cdist(x1, x2, p)",
         (
             "x1:4,3 x2:5,3",
             "x1:2,3,4 x2:2,2,4",
@@ -21,9 +21,29 @@ DISTANCE = (
             "x1=[[1.0,2.0],[0.0,-1.0]] x2=[[1.0,2.0],[3.0,0.5],[0.0,-1.0]]",
             "x1:6,2 x2:1,2",
             "x1:0,3 x2:4,3",
+            "x1:4,3 x2:5,3 p=3.0",
+            "x1:4,3 x2:5,3 p=1.5",
+            "x1:3,4u x2:2,4 p=inf",
+            "x1:3,2t x2:4,2t p=0.0",
+            "x1=[[1.0,2.0],[0.0,-1.0]] x2=[[1.0,2.0],[3.0,2.0]] p=2.5",
+            "x1:2,3 x2:2,3 p=1.0",
         ),
         note="torch.cdist has no second derivative; the reference checks that it agrees with it up to the first",
         speed="x1:512,64 x2:512,64",
+    ),
+    Op(
+        "pdist",
+        "R.pdist(input, p)",
+        (
+            "input:4,3",
+            "input:5,2 p=3.0",
+            "input:3,4 p=1.0",
+            "input:2,3 p=inf",
+            "input=[[1.0,2.0],[0.0,-1.0],[1.0,2.0]]",
+            "input:1,3",
+            "input:2,4,2",
+        ),
+        note="F.pdist takes one set of points, and has no second derivative",
     ),
     Op(
         "cdist_l1",
@@ -510,7 +530,7 @@ REDUCE = (
     Op(
         "var",
         "input.var(-1, correction=correction)",
-        ("input:3,4", "input:2,3,2 correction=0", "input:5", "input:2,1 correction=0", "input:0,3"),
+        ("input:3,4", "input:2,3,2 correction=0", "input:5 correction=1.5", "input:2,1 correction=0", "input:0,3"),
         speed="input:4096,512",
     ),
     Op(
@@ -537,6 +557,10 @@ REDUCE = (
             "input=[[0.0,0.0],[3.0,4.0]]",
             "input:2,1",
             "input:0,3",
+            "input:3,4 p=inf",
+            "input:2,4u p=-inf",
+            "input=[[0.0,2.0,-1.0],[0.0,0.0,0.0]] p=0.0",
+            "input:3,4a p=-2.5",
         ),
         speed="input:4096,512",
     ),
@@ -564,6 +588,19 @@ REDUCE = (
             "bin:4i3 bins=3",
         ),
         speed="bin:1000000i256 weight:1000000 bins=256",
+    ),
+    Op(
+        "histc",
+        "torch.histc(input, bins, min_val, max_val)",
+        (
+            "input:9 bins=4",
+            "input:20 bins=5 min_val=-1.0 max_val=1.0",
+            "input=[0.0,1.0,2.0,3.0,1.0] bins=3 min_val=0.0 max_val=3.0",
+            "input=[2.0,2.0] bins=4",
+            "input:6t",
+        ),
+        smooth=False,  # a count
+        fixed=("input",),
     ),
 )
 

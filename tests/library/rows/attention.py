@@ -59,6 +59,19 @@ ROWS = (
         speed=f"{SPEED} mask:256,256",
     ),
     Op(
+        "scaled_dot_product_attention",
+        "R.attention(query, key, value, attn_mask, bool(is_causal), False, scale or None)",
+        (
+            "query:2,2,3,4 key:2,2,5,4 value:2,2,5,3 attn_mask:2,2,3,5",
+            "query:1,2,3,2 key:1,2,3,2 value:1,2,3,2 is_causal=1 scale=0.3",
+            "query:2,3,4 key:2,5,4 value:2,5,2 scale=1.5",
+            "query:3,4 key:2,4 value:2,1",
+            "query:2,1,3 key:2,2,3 value:2,2,2 attn_mask=[[[0.5,-1e999]],[[-1e999,-1e999]]]",
+            "query:0,1,2,2 key:0,1,3,2 value:0,1,3,2",
+        ),
+        speed="query:8,8,256,64 key:8,8,256,64 value:8,8,256,64 attn_mask:8,8,256,256",
+    ),
+    Op(
         "padded_attention",
         "R.padded_attention(Q, K, V, length)",
         (

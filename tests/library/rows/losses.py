@@ -486,6 +486,9 @@ VECTORS = (
             "x1:5 x2:5",
             "x1:0,3 x2:0,3",
             "x1=[[0.5,1.0],[2.0,3.0]] x2=[[0.5,1.0],[2.0,3.0]] eps=0.0",  # no distance, no slope
+            "x1:3,4 x2:3,4 p=2.5",
+            "x1:3,4 x2:3,4 p=inf",
+            "x1:2,3 x2:2,3 p=0.5 eps=0.0",
         ),
         speed="x1:8192,128 x2:8192,128",
     ),
@@ -517,6 +520,8 @@ VECTORS = (
                 "anchor:2,1 positive:2,1 negative:2,1 margin=0.1",
                 "anchor:0,3 positive:0,3 negative:0,3",
                 "anchor:3,2n4 positive:3,2 negative:3,2 p=1 swap=1",
+                "anchor:3,2n4 positive:3,2 negative:3,2 p=inf swap=1",
+                "anchor:3,2n4 positive:3,2 negative:3,2 p=2.5",
             ),
             speed="anchor:4096,128 positive:4096,128 negative:4096,128",
         )

@@ -348,6 +348,30 @@ ROWS = (
         speed="input:16,16,28,28 grid:16,28,28,2n0.5",
     ),
     Op(
+        "grid_sample3d_nearest",
+        f"F.grid_sample(input, grid, 'nearest', {MODES}, bool(align_corners))",
+        (
+            "input:2,2,3,4,5 grid:2,2,3,3,3",
+            "input:1,2,2,3,4 grid:1,2,4,3,3n1.5 padding_mode=2",
+            "input:1,1,3,2,4 grid:1,3,2,2,3n1.5 padding_mode=1 align_corners=1",
+            "input:1,2,5,3,2 grid:1,1,3,3,3 align_corners=1",
+            "input:2,1,1,1,1 grid:2,2,1,2,3 padding_mode=1",
+        ),
+        smooth=False,  # PyTorch has no second derivative of it
+    ),
+    Op(
+        "grid_sample3d",
+        f"F.grid_sample(input, grid, 'bilinear', {MODES}, bool(align_corners))",
+        (
+            "input:2,2,3,4,5 grid:2,2,3,3,3",
+            "input:1,2,2,3,4 grid:1,2,4,3,3n1.5 padding_mode=2",
+            "input:1,1,3,2,4 grid:1,3,2,2,3n1.5 padding_mode=1 align_corners=1",
+            "input:1,2,5,3,2 grid:1,1,3,3,3 align_corners=1",
+            "input:2,1,1,1,1 grid:2,2,1,2,3 padding_mode=1",
+        ),
+        smooth=False,  # PyTorch has no second derivative of it
+    ),
+    Op(
         "affine_grid",
         "F.affine_grid(theta, (theta.shape[0], 1, *output_size), bool(align_corners))",
         (
@@ -407,6 +431,17 @@ ROWS = (
             "input:0,6,2,1 groups=3",
         ),
         speed="input:16,64,28,28 groups=4",
+    ),
+    Op(
+        "concat",
+        "torch.cat([input, other], -1)",
+        (
+            "input:2,3 other:2,4",
+            "input:2,1,3 other:2,1,1",
+            "input:3 other:2",
+            "input:2,0 other:2,3",
+            "input:0,2 other:0,1",
+        ),
     ),
     Op(
         "roll",

@@ -223,8 +223,8 @@ SCANS = (
     ),
     Op(
         "diff",
-        "torch.diff(input)",
-        ("input:3,5", "input:2,2,3", "input:4", "input:2,1", "input:0,3"),
+        "torch.diff(input, n)",
+        ("input:3,5", "input:2,2,3 n=2", "input:5 n=3", "input:2,1", "input:0,3", "input:2,3 n=0", "input:2,3 n=4"),
         speed="input:1024,1024",
     ),
     Op(
