@@ -83,7 +83,7 @@ def debug(*positional: object, **given: bool) -> Debug:
     known = [field.name for field in fields(Switches)]
     for name, value in given.items():
         if name not in known:
-            hint = closest(name, known) or f"the switches are {', '.join(known)}"
+            hint = closest(name, known, "the switches are")
             raise ArgumentError(f"ts.debug has no switch {name[:80]!r}", hint=hint)
         if not isinstance(value, bool | np.bool_):
             raise ArgumentError(f"the switch {name} is True or False, not {str(value)[:80]}", hint=f"{name}=True")

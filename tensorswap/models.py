@@ -34,7 +34,7 @@ class Data:
     def __getitem__(self, name: str) -> Array:
         if name not in self.arrays:
             raise ArgumentError(
-                f"the data has no array {name}", hint=closest(name, list(self.arrays)) or "the model reads it"
+                f"the data has no array {name}", hint=closest(name, self.arrays) or "the model reads it"
             )
         return self.arrays[name]
 
@@ -93,7 +93,7 @@ class Model:
     def _known(self, data: Mapping[str, Any], settings: Settings) -> dict[str, int]:
         for name, value in settings.items():
             if name not in self.settings:
-                hint = closest(name, list(self.settings)) or f"it has {', '.join(self.settings) or 'none'}"
+                hint = closest(name, self.settings, "it has")
                 raise ArgumentError(f"the model {self.name} has no setting {name[:80]!r}", hint=hint)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
                 raise ArgumentError(f"{name} is a whole number of 1 or more, not {str(value)[:80]}")
@@ -105,8 +105,7 @@ class Model:
 def get(name: str) -> Model:
     """The model of that name."""
     if name not in MODELS:
-        hint = closest(name, list(MODELS)) or f"there are {', '.join(MODELS)}"
-        raise ArgumentError(f"there is no model {str(name)[:80]!r}", hint=hint)
+        raise ArgumentError(f"there is no model {str(name)[:80]!r}", hint=closest(name, MODELS, "there are"))
     return MODELS[name]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from .functions import KEYWORDS, KNOWN
@@ -198,9 +199,10 @@ def unknown_call(name: str, known: list[str]) -> str:
     )
 
 
-def closest(name: str, known: list[str]) -> str:
-    """`did you mean ...` for a misspelt name, or nothing."""
-    return _closest(name[:80], tuple(known))
+def closest(name: object, known: Iterable[str], otherwise: str = "") -> str:
+    """`did you mean ...` for a misspelt name; else what there is, if `otherwise` says how to begin."""
+    names = tuple(known)
+    return _closest(str(name)[:80], names) or (otherwise and f"{otherwise} {', '.join(names) or 'none'}")
 
 
 @lru_cache(4096)

@@ -79,10 +79,8 @@ def check_wrt(loops: ir.Loops, given: Sequence[str]) -> tuple[str, ...]:
     integers = integer_uses(loops)
     for name in wrt:
         if name not in loops.inputs and name not in known_tensors(loops):
-            hint = closest(str(name), list(loops.inputs))
-            raise ArgumentError(
-                f"{name} is not an input", hint=hint or f"differentiate by some of {', '.join(loops.inputs)}"
-            )
+            hint = closest(name, loops.inputs, "differentiate by some of")
+            raise ArgumentError(f"{name} is not an input", hint=hint)
         if name not in loops.ranks and name not in known_tensors(loops):
             raise DerivativeError(
                 f"{name} is only asked for its size, which has no derivative", hint=f"leave {name} out"
@@ -105,11 +103,8 @@ def check_of(loops: ir.Loops, of: Sequence[str] | None) -> tuple[str, ...]:
     of = names_of("of", of)
     for name in of:
         if name not in loops.written:
-            hint = closest(str(name), list(loops.written))
-            raise ArgumentError(
-                f"{name} is not computed by the program",
-                hint=hint or f"differentiate one of {', '.join(loops.outputs)}",
-            )
+            hint = closest(name, loops.written) or f"differentiate one of {', '.join(loops.outputs)}"
+            raise ArgumentError(f"{name} is not computed by the program", hint=hint)
     if not of:
         raise DerivativeError("the program has no output with a derivative", hint="an argmax= is an integer")
     return tuple(dict.fromkeys(of))

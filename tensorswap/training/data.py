@@ -107,10 +107,8 @@ def read(
             hint='{"X": x, "t": t}',
         )
     if not isinstance(batch, str) or batch not in loops.indices:
-        raise ArgumentError(
-            f"the batch index {shown(batch)} does not stand in the program",
-            hint=closest(str(batch)[:80], list(loops.indices)) or f"its indices are {', '.join(loops.indices)}",
-        )
+        hint = closest(batch, loops.indices, "its indices are")
+        raise ArgumentError(f"the batch index {shown(batch)} does not stand in the program", hint=hint)
     sources: dict[str, Array | Mapped] = {}
     axes: dict[str, int] = {}
     fixed: dict[str, Any] = {}
@@ -149,10 +147,8 @@ def _refuse_name(loops: ir.Loops, name: Any, parameters: Iterable[str]) -> None:
             f"{name} is among the parameters and in the data", hint="leave it out of one of them: it cannot be both"
         )
     if name not in loops.inputs:
-        raise ArgumentError(
-            f"the program has no input {shown(name)}",
-            hint=closest(str(name)[:80], list(loops.inputs)) or f"its inputs are {', '.join(loops.inputs)}",
-        )
+        hint = closest(name, loops.inputs, "its inputs are")
+        raise ArgumentError(f"the program has no input {shown(name)}", hint=hint)
     if name == "step":
         raise ArgumentError("step is the number of a training step, which is filled in", hint="leave it out")
 

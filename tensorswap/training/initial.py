@@ -61,7 +61,7 @@ def drawn(
         if word not in WORDS:
             raise ArgumentError(
                 f"the parameter {name} starts as {word[:80]!r}, which is no known way",
-                hint=closest(word, list(WORDS)) or f"use an array, or one of {', '.join(WORDS)}",
+                hint=closest(word, WORDS, "use an array, or one of"),
             )
         shape = _shape(loops, name, known) if shape is None else _given_shape(name, shape)
         generator = np.random.default_rng([zlib.crc32(name.encode()), seed & (2**64 - 1)])

@@ -86,19 +86,14 @@ def optimizer(choice: Any) -> Optimizer:
     options = dict(choice) if isinstance(choice, Mapping) else {"name": choice}
     name = options.pop("name", None)
     if not isinstance(name, str) or name not in known():
-        raise ArgumentError(
-            f"there is no optimiser {shown(name)}",
-            hint=closest(str(name)[:80], known()) or f"there are {', '.join(known())}",
-        )
+        raise ArgumentError(f"there is no optimiser {shown(name)}", hint=closest(name, known(), "there are"))
     header = library.definitions()[name].header
     assert header is not None
     allowed = [a.name for a in header.arguments if a.default is not None and a.name != "lr"]
     for key, value in options.items():
         if key not in allowed:
-            raise ArgumentError(
-                f"{name} has no option {str(key)[:80]!r}",
-                hint=closest(str(key)[:80], allowed) or f"it has {', '.join(allowed)}",
-            )
+            hint = closest(key, allowed, "it has")
+            raise ArgumentError(f"{name} has no option {str(key)[:80]!r}", hint=hint)
         options[key] = _checked(name, key, value)
     return Optimizer(name, options)
 

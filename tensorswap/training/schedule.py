@@ -93,8 +93,7 @@ def _chosen(choice: Any) -> Schedule:
     if not isinstance(name, str) or name not in NAMED:
         raise ArgumentError(
             f"there is no schedule {shown(name)}",
-            hint=closest(str(name)[:80], list(NAMED))
-            or f"there are {', '.join(NAMED)}, or give a function of the step",
+            hint=closest(name, NAMED) or f"there are {', '.join(NAMED)}, or give a function of the step",
         )
     wrong = [key for key in options if key not in OPTIONS[name]]
     if wrong:

@@ -114,7 +114,7 @@ def prepared(
         raise ArgumentError(f"the program has no index {unknown[0][:80]!r} to give a size", hint=hint)
     for name in params:
         if name not in program.inputs:
-            hint = closest(name, list(program.inputs)) or f"its inputs are {', '.join(program.inputs)}"
+            hint = closest(name, program.inputs, "its inputs are")
             raise ArgumentError(f"the program has no input {name!r} to train", hint=hint)
     if not params:
         raise ArgumentError("there is no parameter to train", hint=f"params names some of {', '.join(program.inputs)}")

@@ -122,10 +122,8 @@ def update(
     for kind, names in (("the loss", [loss]), ("a metric", metrics)):
         for name in names:
             if not isinstance(name, str) or name not in written:
-                raise ArgumentError(
-                    f"{kind} is {shown(name)}, which the program does not compute",
-                    hint=closest(str(name)[:80], list(written)) or f"it computes {', '.join(written)}",
-                )
+                hint = closest(name, written, "it computes")
+                raise ArgumentError(f"{kind} is {shown(name)}, which the program does not compute", hint=hint)
             if model.loops.ranks.get(name):
                 raise ArgumentError(f"{kind} {name} has axes", hint=f"add them up: `total += {name}[...]`")
     if clip is not None:

@@ -111,7 +111,7 @@ def _check_names(loops: ir.Loops, sizes: Mapping[str, int], shapes: Shapes) -> N
     known = [*loops.static_names, *loops.indices]
     for name, size in sizes.items():
         if name not in known:
-            hint = closest(name, known) or f"it has {', '.join(known) or 'none'}"
+            hint = closest(name, known, "it has")
             raise ArgumentError(f"the program has no index or static integer {name[:80]!r}", hint=hint)
         if name in loops.indices and size < 1:
             raise ArgumentError(f"index {name} cannot be timed with size {size}", hint=f"--size {name}={SIZE}")
@@ -120,7 +120,7 @@ def _check_names(loops: ir.Loops, sizes: Mapping[str, int], shapes: Shapes) -> N
             raise ArgumentError(f"the static integer {name} has no default", hint=f"give it: --size {name}=1")
     for name, shape in shapes.items():
         if name not in loops.inputs:
-            hint = closest(name, list(loops.inputs)) or f"its inputs are {', '.join(loops.inputs) or 'none'}"
+            hint = closest(name, loops.inputs, "its inputs are")
             raise ArgumentError(f"the program has no input {name[:80]!r}", hint=hint)
         if min(shape) < 1:
             raise ArgumentError(f"{name} cannot be timed with the shape {_by(shape)}", hint="each axis is 1 or longer")

@@ -38,8 +38,7 @@ class Work:
 def count_work(system: Equations, of: str | None, wrt: Sequence[str] | None) -> Work:
     """One column of the Jacobian for every direction of the parameters, or one row for every direction of the node."""
     target = list(system.nodes)[-1] if of is None else of
-    if target not in system.nodes:
-        raise ArgumentError(f"{target} is no node of the system", hint=f"the nodes are {', '.join(system.nodes)}")
+    system.check_nodes([target])
     names = list(system.parameters) if wrt is None else list(wrt)
     unknown = next((name for name in names if name not in system.parameters), None)
     if unknown is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ...errors import ArgumentError
 from .operators import Operator, Zero
@@ -43,6 +43,11 @@ class Equations:
                     f"the entry ({row}, {column}) maps {entry.domain} to {entry.range}, but they are "
                     f"{before[column]} and {self.nodes[row]}"
                 )
+
+    def check_nodes(self, names: Sequence[str]) -> None:
+        unknown = next((name for name in names if name not in self.nodes), None)
+        if unknown is not None:
+            raise ArgumentError(f"{unknown} is no node of the system", hint=f"the nodes are {', '.join(self.nodes)}")
 
     def entry(self, row: str, column: str) -> Operator:
         """L[row, column] or D[row, column], zero where there is none."""

@@ -45,10 +45,8 @@ def backslash(
     point = _Point.of(program, plain)
     unknown = next((name for name in given if name not in point.values), None)
     if unknown is not None:
-        raise ArgumentError(
-            f"the program has no tensor {unknown}",
-            hint=closest(unknown, list(point.values)) or f"its tensors are {', '.join(point.values)}",
-        )
+        hint = closest(unknown, list(point.values), "its tensors are")
+        raise ArgumentError(f"the program has no tensor {unknown}", hint=hint)
     for name, space in given.items():
         if not space.holds(point.values[name]):
             raise ArgumentError(f"the value of {name} lies outside of {space}", hint=f"leave {name} a plain array")

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...errors import LimitError, ShapeError
+from ...lazy import cached_property
 from .spaces import Plain, Space
 
 MATRIX_ENTRIES = 2**24  # of a matrix that `matrix` makes
@@ -24,6 +25,7 @@ class Operator(ABC):
     domain: Space
     range: Space
     label: str
+    cost: int
 
     @abstractmethod
     def apply(self, x: Any) -> Any:
@@ -32,10 +34,6 @@ class Operator(ABC):
     @abstractmethod
     def adjoint(self, y: Any) -> Any:
         """The transpose, applied to an element of the range: <apply(x), y> is <x, adjoint(y)>."""
-
-    @property
-    @abstractmethod
-    def cost(self) -> int: ...
 
     @property
     def matrix_cost(self) -> int:
@@ -78,6 +76,8 @@ class Operator(ABC):
 
 
 class Identity(Operator):
+    cost = 0
+
     def __init__(self, space: Space) -> None:
         self.domain = self.range = space
         self.label = "I"
@@ -88,12 +88,10 @@ class Identity(Operator):
     def adjoint(self, y: Any) -> Any:
         return y
 
-    @property
-    def cost(self) -> int:
-        return 0
-
 
 class Zero(Operator):
+    cost = 0
+
     def __init__(self, domain: Space, range: Space) -> None:
         self.domain, self.range = domain, range
         self.label = "0"
@@ -104,32 +102,22 @@ class Zero(Operator):
     def adjoint(self, y: Any) -> Any:
         return self.domain.project(np.zeros(self.domain.shape))
 
-    @property
-    def cost(self) -> int:
-        return 0
-
 
 class Scale(Operator):
     """X -> c X, in any space."""
 
+    matrix_cost = 0  # a diagonal
+
     def __init__(self, factor: float, space: Space, label: str = "") -> None:
         self.factor = factor
         self.domain = self.range = space
-        self.label = label or f"{factor:g}"
+        self.label, self.cost = label or f"{factor:g}", space.dimension
 
     def apply(self, x: Any) -> Any:
         return self.domain.scale(self.factor, x)
 
     def adjoint(self, y: Any) -> Any:
         return self.domain.scale(self.factor, y)
-
-    @property
-    def cost(self) -> int:
-        return self.domain.dimension
-
-    @property
-    def matrix_cost(self) -> int:
-        return 0  # a diagonal
 
 
 def _matrix(what: str, value: Any) -> Array:
@@ -142,11 +130,13 @@ def _matrix(what: str, value: Any) -> Array:
 class Left(Operator):
     """X -> B X; X has `columns` columns, or is a vector if that is None."""
 
+    matrix_cost = 0  # copies of the factor
+
     def __init__(self, factor: Any, columns: int | None = None, label: str = "") -> None:
         self.factor = _matrix("a multiplication from the left", factor)
         rest = () if columns is None else (columns,)
         self.domain, self.range = Plain((self.factor.shape[1], *rest)), Plain((self.factor.shape[0], *rest))
-        self.label = label or "L"
+        self.label, self.cost = label or "L", 2 * self.factor.size * (1 if columns is None else columns)
 
     def apply(self, x: Any) -> Array:
         return np.asarray(self.factor @ x)
@@ -154,23 +144,16 @@ class Left(Operator):
     def adjoint(self, y: Any) -> Array:
         return np.asarray(self.factor.T @ y)
 
-    @property
-    def cost(self) -> int:
-        columns = self.domain.dimension // max(1, int(self.factor.shape[1]))
-        return 2 * self.factor.size * columns
-
-    @property
-    def matrix_cost(self) -> int:
-        return 0  # copies of the factor
-
 
 class Right(Operator):
     """X -> X A; X has `rows` rows."""
 
+    matrix_cost = 0  # copies of the factor
+
     def __init__(self, factor: Any, rows: int, label: str = "") -> None:
         self.factor = _matrix("a multiplication from the right", factor)
         self.domain, self.range = Plain((rows, self.factor.shape[0])), Plain((rows, self.factor.shape[1]))
-        self.label = label or "R"
+        self.label, self.cost = label or "R", 2 * self.factor.size * rows
 
     def apply(self, x: Any) -> Array:
         return np.asarray(x @ self.factor)
@@ -178,36 +161,22 @@ class Right(Operator):
     def adjoint(self, y: Any) -> Array:
         return np.asarray(y @ self.factor.T)
 
-    @property
-    def cost(self) -> int:
-        return 2 * self.factor.size * self.domain.shape[0]
-
-    @property
-    def matrix_cost(self) -> int:
-        return 0  # copies of the factor
-
 
 class Hadamard(Operator):
     """X -> M * X, element by element; M is of any shape."""
 
+    matrix_cost = 0  # a diagonal
+
     def __init__(self, factor: Any, label: str = "") -> None:
         self.factor = np.asarray(factor)
         self.domain = self.range = Plain(self.factor.shape)
-        self.label = label or "H"
+        self.label, self.cost = label or "H", self.factor.size
 
     def apply(self, x: Any) -> Array:
         return np.asarray(self.factor * x)
 
     def adjoint(self, y: Any) -> Array:
         return self.apply(y)
-
-    @property
-    def cost(self) -> int:
-        return self.factor.size
-
-    @property
-    def matrix_cost(self) -> int:
-        return 0  # a diagonal
 
 
 class Kronecker(Operator):
@@ -218,48 +187,31 @@ class Kronecker(Operator):
         self.domain = Plain((self.b.shape[1], self.a.shape[1]))
         self.range = Plain((self.b.shape[0], self.a.shape[0]))
         self.label = label or "A(x)B"
+        (m, n), (rows, columns) = self.domain.shape, self.range.shape
+        self.cost = 2 * min(rows * n * (m + columns), m * columns * (n + rows))
 
     def apply(self, x: Any) -> Array:
-        return _three(self.b, x, self.a.T)
+        return np.asarray(np.linalg.multi_dot([self.b, x, self.a.T]))
 
     def adjoint(self, y: Any) -> Array:
-        return _three(self.b.T, y, self.a)
-
-    @property
-    def cost(self) -> int:
-        m, n = self.domain.shape
-        rows, columns = self.range.shape
-        return min(2 * rows * m * n + 2 * rows * n * columns, 2 * m * n * columns + 2 * rows * m * columns)
-
-
-def _three(left: Array, middle: Array, right: Array) -> Array:
-    """The product of three matrices in the cheaper order."""
-    first = left.shape[0] * (left.shape[1] * middle.shape[1] + middle.shape[1] * right.shape[1])
-    last = right.shape[1] * (middle.shape[0] * middle.shape[1] + left.shape[0] * left.shape[1])
-    return np.asarray((left @ middle) @ right if first <= last else left @ (middle @ right))
+        return np.asarray(np.linalg.multi_dot([self.b.T, y, self.a]))
 
 
 class Trace(Operator):
     """X -> trace(G' X), the inner product with G; G is of any shape."""
 
+    matrix_cost = 0  # a row
+
     def __init__(self, factor: Any, label: str = "") -> None:
         self.factor = np.asarray(factor)
         self.domain, self.range = Plain(self.factor.shape), Plain(())
-        self.label = label or "<G,.>"
+        self.label, self.cost = label or "<G,.>", 2 * self.factor.size
 
     def apply(self, x: Any) -> Array:
         return np.asarray(np.sum(self.factor * x))
 
     def adjoint(self, y: Any) -> Array:
         return np.asarray(self.factor * y)
-
-    @property
-    def cost(self) -> int:
-        return 2 * self.factor.size
-
-    @property
-    def matrix_cost(self) -> int:
-        return 0  # a row
 
 
 class Transposed(Operator):
@@ -274,7 +226,7 @@ class Transposed(Operator):
     def adjoint(self, y: Any) -> Any:
         return self.inner.apply(y)
 
-    @property
+    @cached_property
     def cost(self) -> int:
         return self.inner.cost
 
@@ -308,7 +260,7 @@ class Sum(Operator):
             result = self.domain.add(result, part.adjoint(y))
         return result
 
-    @property
+    @cached_property
     def cost(self) -> int:
         return sum(part.cost for part in self.parts) + (len(self.parts) - 1) * self.range.dimension
 
@@ -333,7 +285,7 @@ class Composition(Operator):
             y = part.adjoint(y)
         return y
 
-    @property
+    @cached_property
     def cost(self) -> int:
         return sum(part.cost for part in self.parts)
 
@@ -357,7 +309,7 @@ class Restricted(Operator):
     def adjoint(self, y: Any) -> Any:
         return self.domain.project(self.inner.adjoint(self.range.embed(y)))
 
-    @property
+    @cached_property
     def cost(self) -> int:
         return self.inner.cost
 

@@ -66,21 +66,11 @@ def svg_picture(system: Equations) -> str:
     for row, y in enumerate(nodes):
         top = 44 + high * row
         parts.append(_text(margin - 8, top + 20, f"d{y}", "end"))
-        for column, z in enumerate(nodes):
-            entry = system.L.get((y, z))
-            if column == row:
-                parts.append(_block(margin + wide * column, top, wide, high, "#cccccc", "I", "the identity"))
-            elif entry is not None:
-                label = f"-{_label(entry)}"
-                parts.append(_block(margin + wide * column, top, wide, high, _colour(entry), label, entry.label))
-            else:
-                parts.append(_block(margin + wide * column, top, wide, high, "none", "", "zero"))
-        for column, p in enumerate(parameters):
-            entry, at = system.D.get((y, p)), start + wide * column
-            if entry is not None:
-                parts.append(_block(at, top, wide, high, _colour(entry), _label(entry), entry.label))
-            else:
-                parts.append(_block(at, top, wide, high, "none", "", "zero"))
+        cells = [(margin + wide * k, system.L.get((y, z)), "-") for k, z in enumerate(nodes)]
+        cells += [(start + wide * k, system.D.get((y, p)), "") for k, p in enumerate(parameters)]
+        for column, (x, entry, sign) in enumerate(cells):
+            look = ("none", "", "zero") if entry is None else (_colour(entry), f"{sign}{_label(entry)}", entry.label)
+            parts.append(_block(x, top, wide, high, *(("#cccccc", "I", "the identity") if column == row else look)))
     return "\n".join([*parts, "</svg>", ""])
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -30,7 +32,7 @@ class System(Equations):
             terms = [e.apply(given[p]) for (y, p), e in self.D.items() if y == row and p in given]
             terms += [e.apply(found[z]) for (y, z), e in self.L.items() if y == row and z in found]
             if terms:
-                found[row] = _total(space, terms)
+                found[row] = reduce(space.add, terms)
         return {name: found[name] if name in found else _zero(space) for name, space in self.nodes.items()}
 
     def adjoint(self, dx: Mapping[str, Any]) -> dict[str, Any]:
@@ -39,7 +41,7 @@ class System(Equations):
         result = {}
         for column, space in self.parameters.items():
             terms = [e.adjoint(weights[y]) for (y, p), e in self.D.items() if p == column and y in weights]
-            result[column] = _total(space, terms) if terms else _zero(space)
+            result[column] = reduce(space.add, terms) if terms else _zero(space)
         return result
 
     def multipliers(self, dx: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,7 +52,7 @@ class System(Equations):
             terms = [given[column]] if column in given else []
             terms += [e.adjoint(found[y]) for (y, z), e in self.L.items() if z == column and y in found]
             if terms:
-                found[column] = _total(space, terms)
+                found[column] = reduce(space.add, terms)
         return found
 
     def _checked(self, given: Mapping[str, Any], spaces: Mapping[str, Space], what: str) -> dict[str, Any]:
@@ -59,7 +61,7 @@ class System(Equations):
             named = "nothing" if unknown is None else str(unknown)
             raise ArgumentError(
                 f"{named} is no {what} of the system",
-                hint=closest(named, list(spaces)) or f"the {what}s are {', '.join(spaces)}",
+                hint=closest(named, list(spaces), f"the {what}s are"),
             )
         return {name: spaces[name].checked(name, value) for name, value in given.items()}
 
@@ -67,7 +69,7 @@ class System(Equations):
 
     def eliminate(self, names: Sequence[str]) -> System:
         """The system without some nodes: what they passed on becomes a composition of operators."""
-        self._check_nodes(names)
+        self.check_nodes(names)
         L, D = dict(self.L), dict(self.D)
         for name in [node for node in self.nodes if node in names]:
             above = [(y, L.pop((y, z))) for y, z in list(L) if z == name]
@@ -81,13 +83,8 @@ class System(Equations):
 
     def keep(self, names: Sequence[str]) -> System:
         """The system of these nodes alone."""
-        self._check_nodes(names)
+        self.check_nodes(names)
         return self.eliminate([name for name in self.nodes if name not in names])
-
-    def _check_nodes(self, names: Sequence[str]) -> None:
-        for name in names:
-            if name not in self.nodes:
-                raise ArgumentError(f"{name} is no node of the system", hint=f"the nodes are {', '.join(self.nodes)}")
 
     # -- as matrices, pictures and counts
 
@@ -125,18 +122,7 @@ class System(Equations):
 
 
 def _starts(spaces: Mapping[str, Space]) -> dict[str, int]:
-    starts, total = {}, 0
-    for name, space in spaces.items():
-        starts[name] = total
-        total += space.dimension
-    return starts
-
-
-def _total(space: Space, terms: Sequence[Any]) -> Any:
-    result = terms[0]
-    for term in terms[1:]:
-        result = space.add(result, term)
-    return result
+    return dict(zip(spaces, accumulate((s.dimension for s in spaces.values()), initial=0), strict=False))
 
 
 def _zero(space: Space) -> Any:
