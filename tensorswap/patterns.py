@@ -7,6 +7,7 @@ multiplied by its derivative.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -53,12 +54,8 @@ def flows(loops: ir.Loops, wrt: Sequence[str] | None = None, of: Sequence[str] |
 
 def _uses(loops: ir.Loops, passed: frozenset[str]) -> dict[str, int]:
     """How many reads of each tensor a gradient comes back from."""
-    count: dict[str, int] = {}
-    for statement in loops.statements:
-        if statement.target.tensor in passed and not statement.operator.startswith("arg"):
-            for contribution in contributions(statement.value, passed):
-                count[contribution.access.tensor] = count.get(contribution.access.tensor, 0) + 1
-    return count
+    smooth = [s for s in loops.statements if s.target.tensor in passed and not s.operator.startswith("arg")]
+    return Counter(found.access.tensor for s in smooth for found in contributions(s.value, passed))
 
 
 def _in_order(statement: ir.Statement, passed: frozenset[str], wrt: Sequence[str]) -> Iterator[Contribution]:
@@ -72,8 +69,7 @@ def _reduction(loops: ir.Loops, statement: ir.Statement) -> Iterator[str]:
     if statement.operator in REDUCTIONS:
         yield REDUCTIONS[statement.operator]
         return
-    target = {i for e in statement.target.indices for i in ir.index_names(e)}
-    summed = [i for i in statement.indices if i not in target]
+    summed = [i for i in statement.indices if i not in ir.index_names(statement.target)]
     if statement.operator in ir.SUM and summed:
         yield f"add distributes over {', '.join(summed)}"
     elif sum(s.target.tensor == statement.target.tensor for s in loops.statements) > 1 and statement.operator != "=":
@@ -84,7 +80,7 @@ def _reduction(loops: ir.Loops, statement: ir.Statement) -> Iterator[str]:
 
 def _copies(statement: ir.Statement, access: ir.Access, uses: dict[str, int]) -> Iterator[str]:
     """Where one element is read more than once: over indices that the read lacks, and by other reads."""
-    named = {i for e in access.indices for i in ir.index_names(e)}
+    named = ir.index_names(access)
     missing = [i for i in statement.indices if i not in named]
     over = []
     if missing:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import ArgumentError, DerivativeError, SwapError
 from ..language import ir
+from ..language.build import factors
 from ..program import Program
 from ..rules.activity import active, default_wrt, integer_uses
 from ..rules.adjoint import derive
@@ -171,8 +172,8 @@ def as_einsum(loops: ir.Loops) -> tuple[str, list[str]] | None:
     if len(loops.body) != 1 or not isinstance(loops.body[0], ir.Statement):
         return None
     statement = loops.body[0]
-    factors = _factors(statement.value)
-    accesses = [statement.target, *(f for f in factors if isinstance(f, ir.Access))]
+    parts = factors(statement.value)
+    accesses = [statement.target, *(f for f in parts if isinstance(f, ir.Access))]
     places = [place for access in accesses for place in access.indices]
     target = [ir.bare(place) for place in statement.target.indices]
     names = list(dict.fromkeys(ir.bare(place) for access in accesses[1:] for place in access.indices))
@@ -180,7 +181,7 @@ def as_einsum(loops: ir.Loops) -> tuple[str, list[str]] | None:
         statement.operator in ("=", "+=")
         and statement.guard is None
         and not loops.sizes
-        and len(accesses) == 1 + len(factors)
+        and len(accesses) == 1 + len(parts)
         and all(access.tensor in loops.inputs and access.indices for access in accesses[1:])
         and all(isinstance(place, ir.Index) for place in places)
         and len(set(target)) == len(target)
@@ -192,12 +193,6 @@ def as_einsum(loops: ir.Loops) -> tuple[str, list[str]] | None:
     letters = dict(zip(names, ascii_letters, strict=False))
     terms = ["".join(letters[ir.bare(place)] for place in access.indices) for access in accesses]
     return f"{','.join(terms[1:])}->{terms[0]}", [access.tensor for access in accesses[1:]]
-
-
-def _factors(value: ir.Expr) -> list[ir.Expr]:
-    if isinstance(value, ir.Binary) and value.operator == "*":
-        return [*_factors(value.left), *_factors(value.right)]
-    return [value]
 
 
 def _checked(contraction: tuple[str, list[str]], result: Any, made: Inputs) -> Callable[[], Any]:

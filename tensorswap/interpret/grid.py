@@ -286,8 +286,7 @@ class Grid:
     def out_of_bounds(self, access: ir.Access, axis: int, place: Array, bad: Mask) -> BoundsError:
         point = tuple(int(k) for k in np.unravel_index(int(np.argmax(bad)), bad.shape))
         values = {**self.fixed, **dict(zip(self.names, point, strict=True))}
-        used = list(dict.fromkeys(n.name for e in access.indices for n in ir.walk(e) if isinstance(n, ir.Index)))
-        at = ", ".join(f"{name}={values[name]}" for name in used if name in values)
+        at = ", ".join(f"{name}={values[name]}" for name in ir.ordered_indices(access) if name in values)
         extent = self.sizes.shapes[access.tensor][axis]
         return BoundsError(
             f"{show_access(access)}{' at ' + at if at else ''} asks for position {int(place[point])} of axis {axis}, "

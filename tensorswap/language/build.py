@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import operator
+from collections.abc import Callable, Iterable
 
 from . import ir
 from .functions import INDEX_FUNCTIONS
 from .ir import Binary, Call, Expr, Number
 
 ZERO, ONE = Number(0), Number(1)
+WHOLE: dict[str, Callable[..., int]] = {  # the arithmetic of indices and sizes, in Python's own numbers
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
+    "min": min, "max": max, "abs": abs,
+}  # fmt: skip
 
 
 def is_zero(node: Expr) -> bool:
@@ -133,6 +138,13 @@ def product(parts: Iterable[Expr], start: Expr = ONE) -> Expr:
     for part in parts:
         result = multiply(result, part)
     return result
+
+
+def factors(node: Expr) -> list[Expr]:
+    """Those of a product `a * b * c`."""
+    if isinstance(node, Binary) and node.operator == "*":
+        return [*factors(node.left), *factors(node.right)]
+    return [node]
 
 
 def row_major(names: Iterable[str]) -> Expr:

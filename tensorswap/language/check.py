@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ..errors import Fault, LimitError, ProgramError, Span
 from . import hints, ir, limits
+from .build import WHOLE
 from .functions import INDEX_FUNCTIONS
 from .name_kinds import flat_items
 from .render import access as show_access
@@ -52,11 +53,9 @@ def one_kind_of_name(loops: ir.Loops) -> Iterator[Fault]:
 
 def _standing(loops: ir.Loops) -> set[str]:
     """The names that stand as an index somewhere, and not only in a `size(...)`."""
-    nodes = [n for s in loops.statements for n in s.nodes]
-    nodes += [n for a in loops.header_accesses for n in ir.walk(a)]
-    nodes += loops.ranges
     blocks = {b.index for _, around in loops.located for b in around}
-    return blocks | {n.name for n in nodes if isinstance(n, ir.Index)}
+    named = {i for s in loops.statements for i in s.indices} | {n.name for n in loops.ranges}
+    return blocks | named | {i for a in loops.header_accesses for i in ir.index_names(a)}
 
 
 def one_rank(loops: ir.Loops) -> Iterator[Fault]:
@@ -76,16 +75,12 @@ def one_rank(loops: ir.Loops) -> Iterator[Fault]:
                     if first in loops.header_accesses and not first.indices
                     else f"give {node.tensor} the same number of indices everywhere",
                 )
-            elif _batched(first) != _batched(node):
+            elif first.batched != node.batched:
                 yield Fault(
                     f"{node.tensor} has `...` in one place and not in another",
                     node.span,
                     f"write {show_access(first)} or {show_access(node)} everywhere",
                 )
-
-
-def _batched(access: ir.Access) -> bool:
-    return any(ir.bare(e) == ir.BATCH for e in access.indices)
 
 
 def _count(number: int, one: str, many: str) -> str:
@@ -94,13 +89,10 @@ def _count(number: int, one: str, many: str) -> str:
 
 def batch_marker(loops: ir.Loops) -> Iterator[Fault]:
     """`...` stands first in a bracket, alone."""
-    for statement in loops.statements:
-        for node in statement.nodes:
-            if isinstance(node, ir.Access):
-                for position, place in enumerate(node.indices):
-                    inner = _names_batch(place)
-                    if inner and (position or not isinstance(place, ir.Index)):
-                        yield Fault("`...` stands for leading indices", place.span, "write it first: `X[...,i]`")
+    for access in loops.accesses[len(loops.header_accesses) :]:
+        for position, place in enumerate(access.indices):
+            if _names_batch(place) and (position or not isinstance(place, ir.Index)):
+                yield Fault("`...` stands for leading indices", place.span, "write it first: `X[...,i]`")
 
 
 def _names_batch(place: ir.Expr) -> bool:
@@ -115,7 +107,7 @@ def whole_assignment(loops: ir.Loops) -> Iterator[Fault]:
     for statement, blocks in loops.located:
         if statement.operator != "=":
             continue
-        target = {i for e in statement.target.indices for i in ir.index_names(e)}
+        target = ir.index_names(statement.target)
         steps = {b.index for b in blocks} if statement.target.tensor in loops.updated else set()
         right = [i for i in statement.indices if i not in target and i not in steps]
         if right:
@@ -202,9 +194,8 @@ def complete_before_read(loops: ir.Loops) -> Iterator[Fault]:
 def _update(statement: ir.Statement) -> str:
     """The statement that updates its target, instead of accumulating from nothing."""
     target, operator = statement.target, statement.operator[:-1]
-    inner = {i for e in target.indices for i in ir.index_names(e)}
     value = statement.value
-    if operator.startswith("arg") or any(i not in inner for i in statement.indices):
+    if operator.startswith("arg") or not ir.index_names(target).issuperset(statement.indices):
         return f"the sum under a name of its own, then `{show_access(target)} = ...`"
     new = ir.Call(operator, (target, value)) if operator in ("max", "min") else ir.Binary(operator, target, value)
     return f"`{show_access(target)} = {show(new)}`"
@@ -307,7 +298,7 @@ def header_names(loops: ir.Loops) -> Iterator[Fault]:
             yield Fault(
                 f"the output {output.tensor} is never written",
                 output.span,
-                hints.closest(output.tensor, list(loops.written)) or f"add a statement `{show_access(output)} = ...`",
+                hints.closest(output.tensor, loops.written) or f"add a statement `{show_access(output)} = ...`",
             )
     known = {*(a.name for a in loops.header.arguments), *loops.written}
     for statement in loops.statements:
@@ -352,7 +343,7 @@ def declared_names(loops: ir.Loops) -> Iterator[Fault]:
 def named_outputs(loops: ir.Loops) -> Iterator[Fault]:
     for name in loops.returns or ():
         if name not in loops.written:
-            hint = hints.closest(name, list(loops.written))
+            hint = hints.closest(name, loops.written)
             yield Fault(f"the output {name} is never written", None, hint or f"add a statement `{name} = ...`")
     if not loops.body:
         yield Fault("the program has no statement", None, "write `Y[i] = X[i]`")
@@ -412,7 +403,7 @@ def sizes_of_inputs(loops: ir.Loops) -> Iterator[Fault]:
             yield Fault(
                 f"{show(subject)} is declared, but nothing writes {subject.tensor}",
                 declaration.span,
-                hints.closest(subject.tensor, list(loops.written)) or "remove the line",
+                hints.closest(subject.tensor, loops.written) or "remove the line",
             )
 
 
@@ -442,10 +433,8 @@ def _constant(node: ir.Expr, found: list[ir.Expr]) -> int | None:
         case ir.Unary(operator="-"), [int() as a]:
             value = -a
         case ir.Binary(operator=operator), [int() as a, int() as b]:
-            if operator in ("+", "-", "*"):
-                value = a + b if operator == "+" else a - b if operator == "-" else a * b
-            elif operator in ("//", "%") and b != 0:
-                value = a // b if operator == "//" else a % b
+            if operator in ("+", "-", "*") or (operator in ("//", "%") and b != 0):
+                value = WHOLE[operator](a, b)
             elif operator == "**" and b >= 0 and isinstance(ir.children(node)[1], ir.Number):
                 value = a**b if abs(a) < 2 or b < 64 else 2**64
     if value is not None and not -(2**63) <= value < 2**63:

@@ -161,6 +161,11 @@ class Statement(Node):
         """The indices named, in order of first appearance: what the statement loops over, blocks aside."""
         return tuple(dict.fromkeys(n.name for n in self.nodes if isinstance(n, Index)))
 
+    @property
+    def asks_inside(self) -> bool:
+        """Whether `inside` stands in its guard: then it speaks of all of its accesses."""
+        return any(isinstance(n, Inside) for n in self.nodes)
+
 
 @dataclass(frozen=True, slots=True)
 class Block(Node):
@@ -339,9 +344,7 @@ class Loops(Node):
     @cached_property
     def indices(self) -> tuple[str, ...]:
         """Every index name, in order of first appearance."""
-        names: dict[str, None] = {}
-        for access in self.header_accesses:
-            names |= dict.fromkeys(i.name for e in access.indices for i in walk(e) if isinstance(i, Index))
+        names = dict.fromkeys(i for access in self.header_accesses for i in ordered_indices(access))
         names |= dict.fromkeys(i.name for i in self.ranges)
         for declaration in self.sizes:
             for node in (declaration.subject, *walk(declaration.value)):
@@ -362,6 +365,11 @@ class Loops(Node):
         return arguments + self.header.outputs
 
     @cached_property
+    def accesses(self) -> tuple[Access, ...]:
+        """Every access: those of the header, then of each statement the target and what it reads."""
+        return (*self.header_accesses, *(a for s in self.statements for a in (s.target, *s.reads)))
+
+    @cached_property
     def names(self) -> frozenset[str]:
         """Every name in use, of any kind: what a fresh name must avoid."""
         header = {a.tensor for a in self.header_accesses}
@@ -371,11 +379,7 @@ class Loops(Node):
     @cached_property
     def ranks(self) -> dict[str, int]:
         """The number of axes of each tensor that is accessed."""
-        found = {a.tensor: len(a.indices) for a in self.header_accesses}
-        for statement in self.statements:
-            found[statement.target.tensor] = len(statement.target.indices)
-            found |= {a.tensor: len(a.indices) for a in statement.reads}
-        return found
+        return {a.tensor: len(a.indices) for a in self.accesses}
 
 
 def _located(body: tuple[Item, ...], blocks: tuple[Block, ...]) -> Iterator[tuple[Statement, tuple[Block, ...]]]:
@@ -452,6 +456,11 @@ def tensors_read(statement: Statement) -> frozenset[str]:
 
 def index_names(node: Expr) -> frozenset[str]:
     return frozenset(n.name for n in walk(node) if isinstance(n, Index))
+
+
+def ordered_indices(node: Expr) -> tuple[str, ...]:
+    """The indices named, in order of first appearance."""
+    return tuple(dict.fromkeys(n.name for n in walk(node) if isinstance(n, Index)))
 
 
 def bare(node: Expr) -> str | None:

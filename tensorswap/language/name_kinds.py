@@ -9,55 +9,28 @@ from . import ir
 
 def _kinds(loops: ir.Loops) -> tuple[frozenset[str], tuple[ir.StaticDeclaration, ...]]:
     """The names that are indices, and static integers that only a size declaration shows."""
-    declared = set(loops.static_names)
-    implied: dict[str, ir.StaticDeclaration] = {}
-    indices: set[str] = {node.name for node in loops.ranges}
-    for declaration in loops.sizes:
-        for node in (declaration.subject, *ir.walk(declaration.value)):
-            if isinstance(node, ir.Size):
-                indices.add(node.index)
-            elif isinstance(node, ir.Access) and not node.indices and not loops.header:
-                implied.setdefault(node.tensor, ir.StaticDeclaration(node.tensor))
-    for name in _certain_indices(loops, indices):
-        implied.pop(name, None)  # an index has no place in a size: the checker says so
-    statics = declared | implied.keys()
-    for access in loops.header_accesses:
-        indices |= {n.name for e in access.indices for n in ir.walk(e) if isinstance(n, ir.Index)}
-    for item in flat_items(loops.body):
-        if isinstance(item, ir.Block):
-            indices.add(item.index)
-        else:
-            for root in _roots(item):
-                for node in ir.walk(root):
-                    if isinstance(node, ir.Index):
-                        indices.add(node.name)
-                    elif isinstance(node, ir.Size):
-                        indices.add(node.index)
-    extra = tuple(d for name, d in implied.items() if name not in declared)
-    return frozenset(indices - statics), extra
-
-
-def _certain_indices(loops: ir.Loops, sized: set[str]) -> set[str]:
-    """Names that can only be indices: they stand alone in a bracket, head a block, or have a size."""
-    found = set(sized)
-    for item in flat_items(loops.body):
-        if isinstance(item, ir.Block):
-            found.add(item.index)
-        else:
-            accesses = [n for root in _roots(item) for n in ir.walk(root) if isinstance(n, ir.Access)]
-            found |= {e.name for a in accesses for e in a.indices if isinstance(e, ir.Index)}
-    return found
+    asked = [n for d in loops.sizes for n in (d.subject, *ir.walk(d.value))]
+    items = flat_items(loops.body)
+    nodes = [n for item in items if not isinstance(item, ir.Block) for root in roots(item) for n in ir.walk(root)]
+    certain = {node.name for node in loops.ranges} | {n.index for n in asked if isinstance(n, ir.Size)}
+    certain |= {item.index for item in items if isinstance(item, ir.Block)}
+    bare = {e.name for n in nodes if isinstance(n, ir.Access) for e in n.indices if isinstance(e, ir.Index)}
+    scalars = () if loops.header else [n.tensor for n in asked if isinstance(n, ir.Access) and not n.indices]
+    # an index has no place in a size: the checker says so
+    implied = [name for name in dict.fromkeys(scalars) if name not in certain | bare]
+    indices = {n.name for n in nodes if isinstance(n, ir.Index)} | {n.index for n in nodes if isinstance(n, ir.Size)}
+    indices |= certain | {name for access in loops.header_accesses for name in ir.index_names(access)}
+    extra = tuple(ir.StaticDeclaration(name) for name in implied if name not in loops.static_names)
+    return frozenset(indices - {*loops.static_names, *implied}), extra
 
 
 def unshown_indices(loops: ir.Loops) -> list[str]:
     """Indices that the text would show as scalars: they stand in values and guards alone, and need `i: index`."""
     shown = {block.index for _, blocks in loops.located for block in blocks}
-    shown |= {n.index for d in loops.sizes for n in (d.subject, *ir.walk(d.value)) if isinstance(n, ir.Size)}
-    accesses = list(loops.header_accesses)
-    for statement in loops.statements:
-        shown |= {n.index for n in statement.nodes if isinstance(n, ir.Size)}
-        accesses += [n for n in statement.nodes if isinstance(n, ir.Access)]
-    shown |= {name for a in accesses for e in a.indices for name in ir.index_names(e)}
+    nodes = [n for d in loops.sizes for n in (d.subject, *ir.walk(d.value))]
+    nodes += [n for s in loops.statements for n in s.nodes]
+    shown |= {n.index for n in nodes if isinstance(n, ir.Size)}
+    shown |= {name for access in loops.accesses for name in ir.index_names(access)}
     return list(dict.fromkeys(i for s in loops.statements for i in s.indices if i not in shown))
 
 
@@ -66,7 +39,8 @@ def flat_items(body: tuple[ir.Item, ...]) -> list[ir.Item]:
     return [x for item in body for x in ((item, *flat_items(item.body)) if isinstance(item, ir.Block) else (item,))]
 
 
-def _roots(item: ir.Item) -> tuple[ir.Expr, ...]:
+def roots(item: ir.Item) -> tuple[ir.Expr, ...]:
+    """The expressions of an item that is no block."""
     if isinstance(item, ir.CallStatement):
         return (*item.targets, *item.arguments, *(value for _, value in item.keywords))
     assert isinstance(item, ir.Statement)

@@ -216,8 +216,7 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
     def tensor(self, meta: Any, items: list[Any]) -> ir.Access:
         name, *places = items
         for place in places:
-            _refuse_user_call(place)
-            _refuse_depth(place)
+            _check(place)
         return ir.Access(self._name(name), tuple(ir.transform(p, _as_index) for p in places), span=self._span(meta))
 
     def signed(self, meta: Any, items: list[Any]) -> int | float:
@@ -276,8 +275,7 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
         span = self._span(meta)
         if operator != "=":
             raise SyntaxFault(f"a size is declared with `=`, not `{operator}`", span, "write `size(i) = ...`")
-        _refuse_user_call(value)
-        _refuse_depth(value)
+        _check(value)
         return ir.SizeDeclaration(subject, value, span=span)
 
     def plain(self, meta: Any, items: list[Any]) -> tuple[Any, None]:
@@ -305,8 +303,7 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
             return _call_statement((target,), value.function, value.arguments, value.span or span)
         for part in (value, guard):
             if part is not None:
-                _refuse_user_call(part)
-                _refuse_depth(part)
+                _check(part)
         return ir.Statement(target, str(operator), value, guard, span=span)
 
     def call_statement(self, meta: Any, items: list[Any]) -> ir.CallStatement:
@@ -365,8 +362,7 @@ def _call_statement(
     targets: tuple[ir.Access, ...], function: str, arguments: _Arguments, span: Span
 ) -> ir.CallStatement:
     for value in (*arguments.positional, *(v for _, v in arguments.keywords)):
-        _refuse_user_call(value)
-        _refuse_depth(value)
+        _check(value)
     return ir.CallStatement(targets, function, arguments.positional, arguments.keywords, span=span)
 
 
@@ -404,7 +400,9 @@ def _refuse_user_call(node: Any) -> None:
         stack.extend(ir.children(item))
 
 
-def _refuse_depth(node: ir.Expr) -> None:
+def _check(node: ir.Expr) -> None:
+    """Refuses what is no expression of the language, or nests too deep."""
+    _refuse_user_call(node)
     if ir.depth(node) > limits.EXPRESSION_DEPTH:
         raise LimitError(
             f"the expression nests more than {limits.EXPRESSION_DEPTH} levels deep",
@@ -493,8 +491,7 @@ def parse(text: str, functions: Known = KNOWN) -> Source:
 def parse_expression(text: str, functions: Known = KNOWN) -> ir.Expr:
     """One expression, for tables of rules; its bare names are scalars."""
     expression: ir.Expr = _read(text, "test", functions)
-    _refuse_user_call(expression)
-    _refuse_depth(expression)
+    _check(expression)
     return expression
 
 

@@ -9,7 +9,7 @@ from functools import reduce
 from ..errors import Fault, ShapeError, Span
 from . import ir
 from .affine import Affine, affine, greatest, tidy
-from .build import ZERO, add, conjuncts, floor_divide, minimum, subtract
+from .build import WHOLE, ZERO, add, conjuncts, floor_divide, minimum, subtract
 from .interval import interval
 from .ir import Expr, Number
 from .paths import always_read
@@ -134,21 +134,17 @@ def _reach(statement: ir.Statement, place: int, sizes: Mapping[str, Expr]) -> Ex
     node = statement.target.indices[place]
     if isinstance(node, ir.Index):
         return sizes.get(node.name)
-    if _has_inside(statement.guard):
+    if statement.asks_inside:
         return None  # the guard asks for the extent, so the extent cannot ask for the guard
     bounds = interval(node, sizes)
     return None if bounds is None else greatest(tidy(add(bounds[1], Number(1))), ZERO)
-
-
-def _has_inside(guard: Expr | None) -> bool:
-    return guard is not None and any(isinstance(n, ir.Inside) for n in ir.walk(guard))
 
 
 def _infer_indices(loops: ir.Loops, inputs: frozenset[str], index: dict[str, Expr], axis: dict[Axis, Expr]) -> bool:
     """The largest range that keeps every access in bounds, for indices that nothing else sizes."""
     bounds: dict[str, list[Expr]] = {}
     for statement in loops.statements:
-        if _has_inside(statement.guard):
+        if statement.asks_inside:
             continue
         guard = conjuncts(statement.guard)
         for access in (statement.target, *always_read(*statement.target.indices, statement.value, *guard)):
@@ -387,29 +383,15 @@ def _evaluate(
                 return axis_of(tensor, axis)
             case ir.Unary(operator="-", operand=a):
                 return -number(a)
-            case ir.Binary(operator=operator, left=a, right=b):
+            case ir.Binary(operator=operator, left=a, right=b) if operator in WHOLE:
                 x, y = number(a), number(b)
                 if operator in ("//", "%") and y == 0:
                     raise ShapeError(
                         f"`{show(n)}` divides by zero", n.span, "a size or static integer here must not be 0"
                     )
-                match operator:
-                    case "+":
-                        return x + y
-                    case "-":
-                        return x - y
-                    case "*":
-                        return x * y
-                    case "//":
-                        return x // y
-                    case "%":
-                        return x % y
-            case ir.Call(function="min", arguments=arguments):
-                return min(map(number, arguments))
-            case ir.Call(function="max", arguments=arguments):
-                return max(map(number, arguments))
-            case ir.Call(function="abs", arguments=(a,)):
-                return abs(number(a))
+                return WHOLE[operator](x, y)
+            case ir.Call(function=function, arguments=arguments) if function in WHOLE:
+                return WHOLE[function](*map(number, arguments))
         raise ShapeError(
             f"`{show(n)}` cannot stand in a size",
             n.span,

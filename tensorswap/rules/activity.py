@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from ..errors import ArgumentError, DerivativeError
 from ..language import ir
@@ -30,37 +30,34 @@ def integer_uses(loops: ir.Loops) -> dict[str, ir.Access]:
     return found
 
 
-def smooth_reads(loops: ir.Loops) -> list[tuple[ir.Statement, frozenset[str]]]:
-    """For each statement the tensors that its value depends on smoothly."""
+def smooth_reads(loops: ir.Loops) -> list[tuple[str, frozenset[str]]]:
+    """For each statement its target, and the tensors that its value depends on smoothly."""
     everything = frozenset(loops.read) - integer_uses(loops).keys()
-    return [
-        (
-            s,
-            frozenset()
-            if s.operator.startswith("arg")
-            else frozenset(c.access.tensor for c in contributions(s.value, everything)),
-        )
-        for s in loops.statements
-    ]
+    smooth = [s for s in loops.statements if not s.operator.startswith("arg")]
+    return [(s.target.tensor, frozenset(c.access.tensor for c in contributions(s.value, everything))) for s in smooth]
+
+
+def reached(start: Iterable[str], steps: Iterable[tuple[str, Set[str]]]) -> frozenset[str]:
+    """The names given, and every target of a step that reads one of those found."""
+    found, rest = set(start), list(steps)
+    while True:
+        more = {target for target, read in rest if read & found} - found
+        if not more:
+            return frozenset(found)
+        found |= more
 
 
 def active(loops: ir.Loops, wrt: Sequence[str], of: Sequence[str]) -> frozenset[str]:
     """Tensors on a smooth path from `wrt` to `of`."""
     steps = smooth_reads(loops)
-    forward, backward = set(wrt), set(of)
-    while True:
-        more = {s.target.tensor for s, found in steps if found & forward} - forward
-        less = {name for s, found in steps if s.target.tensor in backward for name in found} - backward
-        if not more and not less:
-            return frozenset(forward & backward)
-        forward |= more
-        backward |= less
+    turned = [(name, {target}) for target, read in steps for name in read]
+    return reached(wrt, steps) & reached(of, turned)
 
 
 def default_wrt(loops: ir.Loops, of: Sequence[str] | None = None) -> tuple[str, ...]:
     """The inputs that the outputs named (all, if none are) depend on smoothly."""
-    reached = active(loops, loops.inputs, loops.outputs if of is None else of)
-    return tuple(name for name in loops.inputs if name in reached)
+    found = active(loops, loops.inputs, loops.outputs if of is None else of)
+    return tuple(name for name in loops.inputs if name in found)
 
 
 def names_of(what: str, value: object) -> list[str]:
@@ -124,10 +121,4 @@ def refuse_updates(loops: ir.Loops, involved: frozenset[str]) -> None:
 
 def depends_smoothly(loops: ir.Loops, wrt: Sequence[str]) -> frozenset[str]:
     """The names given and every tensor that depends on them smoothly."""
-    steps = smooth_reads(loops)
-    found = set(wrt)
-    while True:
-        more = {s.target.tensor for s, names in steps if names & found} - found
-        if not more:
-            return frozenset(found)
-        found |= more
+    return reached(wrt, smooth_reads(loops))

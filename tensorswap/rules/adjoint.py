@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import DerivativeError
 from ..language import ir
-from ..language.build import ONE, ZERO, conjunction, conjuncts, product
+from ..language.build import ONE, ZERO, conjunction, conjuncts
 from ..language.ir import Expr
 from ..language.render import access as show_access
 from ..language.stages import tell
 from .activity import active, check_of, check_wrt, refuse_updates
 from .complete_reads import complete_when_read
-from .derived_inside import always_accessed, lost_bounds
+from .derived_inside import always_accessed, completed
 from .derived_names import next_suffix
 from .differentiate import Contribution, contributions
 from .inherited_names import NOTHING, pattern, still_known
@@ -131,11 +131,7 @@ class AdjointBuilder:
         holds = frozenset(conjuncts(guard))
         value = contribution.value(self.seed(statement.target), lambda e: reuse(e, self.held, holds))
         adjoint = ir.Statement(target, "-=" if negative else "+=", value, guard)
-        guard = conjunction((guard, *lost_bounds(statement, adjoint, self.shapes.base, contribution.access)))
-        adjoint = replace(adjoint, guard=guard)
-        named = {*adjoint.indices, *(block.index for block in blocks)}
-        lost = [ir.Size(i) for i in statement.indices if i not in named]
-        return replace(adjoint, value=product(lost, adjoint.value))
+        return completed(statement, adjoint, blocks, self.shapes.base, contribution.access)
 
     def _shows_range(self, statement: ir.Statement, index: str) -> bool:
         """Whether an access that every point evaluates has the bare index on an axis of exactly its size."""
@@ -219,7 +215,9 @@ def derive(
     seeds = {} if unit else {f"{y}.{making.suffix}": pattern(loops, y) for y in of}
     derived = ir.Loops(body=body, statics=loops.statics, known={**still_known(loops), **seeds})
     if loops.header:
-        derived = replace(derived, header=_header(loops.header, making, keep))
+        given = () if unit else [(y, f"{y}.{making.suffix}") for y in of]
+        results = [*((y, y) for y in keep), *((x, making.name[x]) for x in wrt)]
+        derived = replace(derived, header=making.shapes.header(loops.header, "adjoint", given, results))
 
     def finished(made: ir.Loops) -> ir.Loops:
         return with_outputs(making.shapes.declare(made), outputs)
@@ -239,21 +237,3 @@ def _before_gathers(derived: ir.Loops, notes: Sequence[Note]) -> ir.Loops:
     """The adjoint as the swap rule has it, with targets where the forward program reads."""
     raw = {id(note.adjoint): note.raw for note in notes}
     return replace(derived, body=ir.map_items(derived.body, lambda s: raw.get(id(s), s)))
-
-
-def _header(header: ir.Header, making: AdjointBuilder, keep: Sequence[str]) -> ir.Header:
-    """The signature of the adjoint: the forward arguments and the seeds; the kept outputs and the gradients."""
-    arguments = {a.name: a.access for a in header.arguments if isinstance(a, ir.Argument)}
-    results = {o.tensor: o for o in header.outputs}
-
-    def named(access: ir.Access, name: str) -> ir.Access:
-        return ir.Access(name, access.indices)
-
-    def result(tensor: str) -> ir.Access:
-        if tensor in results:
-            return results[tensor]
-        return ir.Access(tensor, making.shapes.whole(tensor))
-
-    seeds = () if making.unit else tuple(ir.Argument(named(result(y), f"{y}.{making.suffix}")) for y in making.of)
-    outputs = (*(result(y) for y in keep), *(named(arguments[x], making.name[x]) for x in making.wrt))
-    return ir.Header(f"{header.name}.adjoint", (*header.arguments, *seeds), outputs)

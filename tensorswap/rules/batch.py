@@ -9,7 +9,7 @@ from ..errors import ArgumentError, ProgramError, ShapeError
 from ..language import ir
 from ..language.build import product, row_major
 from ..language.ir import Expr
-from .activity import names_of
+from .activity import names_of, reached
 
 
 def batch(loops: ir.Loops, index: str, over: Sequence[str]) -> ir.Loops:
@@ -22,7 +22,7 @@ def batch(loops: ir.Loops, index: str, over: Sequence[str]) -> ir.Loops:
         raise ArgumentError("no tensor is named to batch over", hint=f"over={list(loops.inputs)[:1]!r}")
     if index in loops.names:
         raise ArgumentError(f"the name {index} is in use", hint=f"use another, such as {ir.fresh(index, loops.names)}")
-    carried = depending(loops, over)
+    carried = reached(over, [(s.target.tensor, ir.tensors_read(s)) for s in loops.statements])
     first = ir.Index(index)
 
     def change(node: Expr) -> Expr:
@@ -52,16 +52,6 @@ def transformed(access: ir.Access | None, change: Callable[[Expr], Expr]) -> ir.
     changed = None if access is None else change(access)
     assert changed is None or isinstance(changed, ir.Access)
     return changed
-
-
-def depending(loops: ir.Loops, over: Sequence[str]) -> frozenset[str]:
-    """The names given and every tensor computed from them."""
-    found = set(over)
-    while True:
-        more = {s.target.tensor for s in loops.statements if found & ir.tensors_read(s)} - found
-        if not more:
-            return frozenset(found)
-        found |= more
 
 
 def expand_batch(loops: ir.Loops, ranks: Mapping[str, int]) -> ir.Loops:

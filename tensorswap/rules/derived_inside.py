@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ..errors import DerivativeError
 from ..language import ir
-from ..language.build import ZERO, conjuncts, opposite
+from ..language.build import ZERO, conjunction, conjuncts, opposite, product
 from ..language.ir import Expr
 from ..language.paths import accesses, always_read
+
+
+def completed(
+    forward: ir.Statement,
+    derived: ir.Statement,
+    blocks: Sequence[ir.Block],
+    base: Mapping[str, str],
+    source: ir.Access | None = None,
+) -> ir.Statement:
+    """The derived statement with what it no longer shows of the forward one: bounds, and how often a term counts."""
+    guard = conjunction((derived.guard, *lost_bounds(forward, derived, base, source)))
+    derived = replace(derived, guard=guard)
+    named = {*derived.indices, *(block.index for block in blocks)}
+    return replace(derived, value=product([ir.Size(i) for i in forward.indices if i not in named], derived.value))
 
 
 def lost_bounds(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from ..language import ir
-from ..language.build import ONE, ZERO, add, divide, is_zero, multiply, negate, opposite, subtract
+from ..language.build import ONE, ZERO, add, divide, factors, is_zero, multiply, negate, opposite, subtract
 from ..language.ir import Binary, Call, Conditional, Expr, Number, Unary
 from . import scalar
 
@@ -57,9 +57,9 @@ def _parts(node: Expr, active: Set[str]) -> Iterator[Part]:
             yield Part(left, "add distributes")
             yield Part(right, "subtract negates", negative=True)
         case Binary(operator="*"):
-            factors = tuple(_chain(node))
-            for k, factor in enumerate(factors):
-                yield Part(factor, "multiply swaps", before=factors[:k], after=factors[k + 1 :])
+            chain = tuple(factors(node))
+            for k, factor in enumerate(chain):
+                yield Part(factor, "multiply swaps", before=chain[:k], after=chain[k + 1 :])
         case Binary(operator="/", left=left, right=right):
             yield Part(left, "divide scales", after=(Over(right),))
             yield Part(right, "divide chains", rule=(node,), after=(Over(right),), negative=True)
@@ -89,13 +89,6 @@ def _parts(node: Expr, active: Set[str]) -> Iterator[Part]:
 
 def _touches(node: Expr, active: Set[str]) -> bool:
     return any(isinstance(n, ir.Access) and n.tensor in active for n in ir.walk(node))
-
-
-def _chain(node: Expr) -> list[Expr]:
-    """The factors of a product `a * b * c`."""
-    if isinstance(node, Binary) and node.operator == "*":
-        return [*_chain(node.left), *_chain(node.right)]
-    return [node]
 
 
 def _by_base(base: Expr, exponent: Expr) -> Expr:

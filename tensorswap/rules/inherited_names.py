@@ -9,8 +9,7 @@ NOTHING = ir.Number(0.0)  # a derivative that is zero is a floating-point number
 
 def pattern(loops: ir.Loops, tensor: str) -> ir.Access | None:
     """How a program accesses a tensor: tells its rank, and whether `...` stands for some of its axes."""
-    places = (*loops.header_accesses, *(a for s in loops.statements for a in (s.target, *s.reads)))
-    return next((a for a in places if a.tensor == tensor), loops.known.get(tensor))
+    return next((a for a in loops.accesses if a.tensor == tensor), loops.known.get(tensor))
 
 
 def still_known(loops: ir.Loops) -> dict[str, ir.Access | None]:

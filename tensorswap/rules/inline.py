@@ -12,7 +12,7 @@ from ..language.affine import is_constant, not_bare, simplified
 from ..language.check import check
 from ..language.hints import unknown_call
 from ..language.ir import Expr
-from ..language.name_kinds import flat_items
+from ..language.name_kinds import flat_items, roots
 from ..language.render import access as show_access
 from ..language.sizes import bare_uses, bare_written
 from .batch import expand_batch
@@ -64,7 +64,8 @@ class _Inliner:
         self.sizes: list[ir.SizeDeclaration] = []
         self.batched: dict[str, ir.Access] = {}  # what headers say of the caller's tensors with `...`
         self.taken = set(caller.names) | _names_in_calls(caller)
-        self.ranks = {name: rank for name, rank in caller.ranks.items() if not _is_batched(caller, name)}
+        batched = {a.tensor for a in caller.accesses if a.batched}
+        self.ranks = {name: rank for name, rank in caller.ranks.items() if name not in batched}
         self.axes = _axis_indices(caller)
         self.sized = {use.index for use in bare_uses(caller) if use.tensor in caller.inputs}
         self.count = 0
@@ -171,22 +172,13 @@ class _Inliner:
         others."""
         assert callee.header is not None
         names = {ir.BATCH: ir.BATCH} if ir.BATCH in callee.indices else {}
-        for parameter in callee.header.arguments:
-            value = values[parameter.name]
-            if not isinstance(parameter, ir.Argument) or not isinstance(value, ir.Access):
-                continue
-            if ir.BATCH in {ir.bare(e) for e in parameter.access.indices}:
-                continue
-            for axis, place in enumerate(parameter.access.indices):
-                own = self.axes.get((value.tensor, axis + len(value.indices)))
-                if isinstance(place, ir.Index) and own and own not in blocks and own not in names.values():
-                    names.setdefault(place.name, own)
-        for output, target in zip(callee.header.outputs, call.targets, strict=True):
-            if output.batched:
-                continue
-            for axis, place in enumerate(output.indices):
-                own = self.axes.get((target.tensor, axis + len(target.indices)))
-                if own in self.sized:
+        arguments = [(p.access, values[p.name]) for p in callee.header.arguments if isinstance(p, ir.Argument)]
+        pairs = [(access, value, False) for access, value in arguments if isinstance(value, ir.Access)]
+        pairs += [(o, target, True) for o, target in zip(callee.header.outputs, call.targets, strict=True)]
+        for access, given, is_result in pairs:
+            for axis, place in enumerate(() if access.batched else access.indices):
+                own = self.axes.get((given.tensor, axis + len(given.indices)))
+                if is_result and own in self.sized:
                     continue  # two rules for one size, of which one may ask for the other
                 if isinstance(place, ir.Index) and own and own not in blocks and own not in names.values():
                     names.setdefault(place.name, own)
@@ -203,23 +195,12 @@ class _Inliner:
 
 
 def _names_in_calls(caller: ir.Loops) -> set[str]:
-    names: set[str] = set()
-    for item in flat_items(caller.body):
-        if isinstance(item, ir.Block):
-            names.add(item.index)
-        if isinstance(item, ir.CallStatement):
-            for root in (*item.targets, *item.arguments, *(v for _, v in item.keywords)):
-                for node in ir.walk(root):
-                    if isinstance(node, ir.Access):
-                        names.add(node.tensor)
-                    elif isinstance(node, ir.Index):
-                        names.add(node.name)
-    return names
-
-
-def _is_batched(loops: ir.Loops, tensor: str) -> bool:
-    accesses = [*loops.header_accesses, *(a for s in loops.statements for a in (s.target, *s.reads))]
-    return any(a.tensor == tensor and any(ir.bare(e) == ir.BATCH for e in a.indices) for a in accesses)
+    items = flat_items(caller.body)
+    calls = [item for item in items if isinstance(item, ir.CallStatement)]
+    nodes = [n for call in calls for root in roots(call) for n in ir.walk(root)]
+    names = {item.index for item in items if isinstance(item, ir.Block)}
+    names |= {n.tensor for n in nodes if isinstance(n, ir.Access)}
+    return names | {n.name for n in nodes if isinstance(n, ir.Index)}
 
 
 def _axis_indices(caller: ir.Loops) -> dict[tuple[str, int], str]:
@@ -298,7 +279,7 @@ def _check_argument(
             "pass a tensor's name; compute an expression in a statement of its own first",
         )
     else:
-        known = {*blocks, *(i for target in call.targets for e in target.indices for i in ir.index_names(e))}
+        known = {*blocks, *(i for target in call.targets for i in ir.index_names(target))}
         hidden = next((i for i in sorted(ir.index_names(value)) if i not in known), None)
         if hidden:
             raise ProgramError(
@@ -329,7 +310,7 @@ class _Binding:
         self.tensors: dict[str, ir.Access] = {}
         for output, target in zip(self.header.outputs, call.targets, strict=True):
             self.tensors[output.tensor] = target
-            if ir.BATCH not in {ir.bare(e) for e in output.indices}:
+            if not output.batched:
                 inliner.ranks[target.tensor] = len(target.indices) + len(output.indices)
             for axis, place in enumerate(output.indices):
                 if isinstance(place, ir.Index) and place.name != ir.BATCH and not target.indices:

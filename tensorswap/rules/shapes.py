@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ..language import ir
+from ..language.affine import not_bare
 from ..language.ir import Expr
 from ..language.name_kinds import unshown_indices
 from ..language.sizes import SizeRules, bare_written, infer
@@ -44,13 +46,15 @@ class Shapes:
             return index in self._bare.get((tensor, axis), ())
         return False
 
+    def _covers(self, tensor: str, axis: int, place: Expr) -> bool:
+        """Whether a place is a bare index that runs over the whole axis."""
+        return isinstance(place, ir.Index) and (place.name == ir.BATCH or self.exact(tensor, axis, place.name))
+
     @cached_property
     def _bare(self) -> dict[tuple[str, int], set[str]]:
         """The indices that stand bare on each axis: on inputs, and axes written bare, their sizes must agree."""
         found: dict[tuple[str, int], set[str]] = {}
-        accesses = [*self.forward.header_accesses]
-        accesses += [a for s in self.forward.statements for a in (s.target, *s.reads)]
-        for access in accesses:
+        for access in self.forward.accesses:
             for axis, place in enumerate(access.indices):
                 if isinstance(place, ir.Index):
                     found.setdefault((access.tensor, axis), set()).add(place.name)
@@ -85,13 +89,23 @@ class Shapes:
 
     def partial(self, access: ir.Access) -> ir.Access:
         """The access with `i+0` for an index that covers only a part of its axis: bare would claim the whole."""
-        indices = tuple(
-            ir.Binary("+", e, ir.Number(0))
-            if isinstance(e, ir.Index) and e.name != ir.BATCH and not self.exact(access.tensor, k, e.name)
-            else e
-            for k, e in enumerate(access.indices)
-        )
+        places = enumerate(access.indices)
+        indices = tuple(e if self._covers(access.tensor, k, e) else not_bare(e) for k, e in places)
         return replace(access, indices=indices)
+
+    def header(
+        self, header: ir.Header, kind: str, given: Iterable[tuple[str, str]], results: Iterable[tuple[str, str]]
+    ) -> ir.Header:
+        """The signature of a derivative: names are given for tensors whose derivatives it takes, and which it gives."""
+        arguments = (a.access for a in header.arguments if isinstance(a, ir.Argument))
+        known = {a.tensor: a.indices for a in (*arguments, *header.outputs)}
+
+        def named(tensor: str, name: str) -> ir.Access:
+            return ir.Access(name, known[tensor] if tensor in known else self.whole(tensor))
+
+        seeds = tuple(ir.Argument(named(*pair)) for pair in given)
+        outputs = tuple(named(*pair) for pair in results)
+        return ir.Header(f"{header.name}.{kind}", (*header.arguments, *seeds), outputs)
 
     def declare(self, derived: ir.Loops) -> ir.Loops:
         """The derived program with every size declared that its own text would not show, or would show otherwise."""
@@ -113,8 +127,7 @@ class Shapes:
 
     def _counted_from_the_end(self, derived: ir.Loops) -> ir.Loops:
         """The axes of a tensor with `...` whose accesses are gone are counted so that no access need show them."""
-        accessed = {a.tensor for s in derived.statements for a in (s.target, *s.reads)}
-        accessed |= {a.tensor for a in derived.header_accesses}
+        accessed = {a.tensor for a in derived.accesses}
 
         def change(node: Expr) -> Expr:
             if isinstance(node, ir.AxisSize) and node.axis > 0 and node.tensor not in accessed:
@@ -179,7 +192,7 @@ class Shapes:
             for a in accesses
             if a.tensor in inputs
             for k, e in enumerate(a.indices)
-            if isinstance(e, ir.Index) and (e.name == ir.BATCH or self.exact(a.tensor, k, e.name))
+            if isinstance(e, ir.Index) and self._covers(a.tensor, k, e)
         }
 
     def _derived_axes(self, derived: ir.Loops) -> list[ir.SizeDeclaration]:
@@ -191,8 +204,7 @@ class Shapes:
                 continue
             targets = [s.target for s in derived.statements if s.target.tensor == name]
             for axis in range(len(targets[0].indices)):
-                places = [ir.bare(t.indices[axis]) for t in targets]
-                if all(p is not None and (p == ir.BATCH or self.exact(name, axis, p)) for p in places):
+                if all(self._covers(name, axis, t.indices[axis]) for t in targets):
                     continue
                 found.append(ir.SizeDeclaration(ir.AxisSize(name, axis), self.extent(self.base[name], axis)))
         return found
@@ -201,7 +213,7 @@ class Shapes:
 def _indices_in_use(derived: ir.Loops) -> list[str]:
     """The indices of the statements, and of outputs that a header declares."""
     outputs = derived.header.outputs if derived.header else ()
-    names: dict[str, None] = dict.fromkeys(i for a in outputs for e in a.indices for i in ir.index_names(e))
+    names: dict[str, None] = dict.fromkeys(i for a in outputs for i in ir.ordered_indices(a))
     for statement, blocks in derived.located:
         names |= dict.fromkeys(b.index for b in blocks)
         names |= dict.fromkeys(statement.indices)

@@ -34,7 +34,7 @@ def share(loops: ir.Loops, first: int) -> ir.Loops:
             return replace(loops, body=tuple(body))
         value, guard, position = found
         source = next(n.tensor for n in ir.walk(value) if isinstance(n, ir.Access))
-        indices = tuple(ir.Index(i) for i in dict.fromkeys(n.name for n in ir.walk(value) if isinstance(n, ir.Index)))
+        indices = tuple(ir.Index(i) for i in ir.ordered_indices(value))
         held = ir.Access(helper(loops, source, "shared", taken), indices)
         for k in range(position, len(body)):
             item = body[k]

@@ -26,7 +26,7 @@ def held_values(loops: ir.Loops) -> dict[Expr, Held]:
     writers = Counter(s.target.tensor for s in loops.statements)
     for statement, blocks in loops.located:
         target, conditions = statement.target, frozenset(conjuncts(statement.guard))
-        whole = all(isinstance(e, ir.Index) for e in target.indices) and len(set(target.indices)) == len(target.indices)
+        whole = _is_whole(target) and len(set(target.indices)) == len(target.indices)
         if statement.operator != "=" or not whole or writers[target.tensor] > 1 or ir.Inside() in conditions:
             continue
         if {*ir.bare_indices(target)} != ir.index_names(statement.value) or not _worth_holding(statement.value):
@@ -64,17 +64,14 @@ def remove_dead(loops: ir.Loops, outputs: Sequence[str]) -> ir.Loops:
     """Keeps the statements that some output needs."""
     asked: dict[str, set[str]] = {}
     for statement in loops.statements:
-        asked.setdefault(statement.target.tensor, set()).update(ir.tensors_read(statement), _asked_axes(statement))
+        names = (n.tensor for n in statement.nodes if isinstance(n, ir.Access | ir.AxisSize))
+        asked.setdefault(statement.target.tensor, set()).update(names)
     needed, open_names = set(outputs), list(outputs)
     while open_names:
         new = asked.get(open_names.pop(), set()) - needed
         needed |= new
         open_names.extend(new)
     return replace(loops, body=_keep(loops.body, needed))
-
-
-def _asked_axes(statement: ir.Statement) -> set[str]:
-    return {n.tensor for n in statement.nodes if isinstance(n, ir.AxisSize)}
 
 
 def _keep(body: tuple[ir.Item, ...], needed: set[str]) -> tuple[ir.Item, ...]:
@@ -91,13 +88,8 @@ def _keep(body: tuple[ir.Item, ...], needed: set[str]) -> tuple[ir.Item, ...]:
 
 def merge_doubles(loops: ir.Loops, outputs: Sequence[str]) -> ir.Loops:
     """Tensors that one statement each computes from the same expression become one."""
-    single: dict[str, ir.Statement] = {}
-    count: dict[str, int] = {}
-    for statement, blocks in loops.located:
-        name = statement.target.tensor
-        count[name] = count.get(name, 0) + 1
-        if not blocks:
-            single[name] = statement
+    single = {s.target.tensor: s for s, blocks in loops.located if not blocks}
+    count = Counter(s.target.tensor for s in loops.statements)
     declared = {d.subject.tensor for d in loops.sizes if isinstance(d.subject, ir.AxisSize)}
     first: dict[tuple[object, ...], str] = {}
     same: dict[str, str] = {}
@@ -117,7 +109,7 @@ def merge_doubles(loops: ir.Loops, outputs: Sequence[str]) -> ir.Loops:
             return replace(node, tensor=same[node.tensor])
         return node
 
-    kept = _keep(loops.body, {s.target.tensor for s in loops.statements} - same.keys())
+    kept = _keep(loops.body, {*loops.written} - same.keys())
     return ir.map_loops(replace(loops, body=kept), change)
 
 

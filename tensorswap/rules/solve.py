@@ -72,7 +72,7 @@ def gather_form(
         elsewhere = {i for k, e in enumerate(statement.target.indices) if k != axis for i in ir.index_names(e)}
         if isinstance(place, ir.Index) and place.name not in elsewhere:
             continue
-        open_indices = [i for i in _in_order(place) if i not in elsewhere and i not in fixed and i != ir.BATCH]
+        open_indices = [i for i in ir.ordered_indices(place) if i not in elsewhere and i not in fixed and i != ir.BATCH]
         if not open_indices:
             continue
         solution = _solve(place, ir.Index(PENDING), open_indices, prefer, fresh)
@@ -83,10 +83,6 @@ def gather_form(
         shown = shows_range(statement, solution.pivot)
         statement = _substitute(statement, axis, name, solution, shown)
     return statement
-
-
-def _in_order(node: Expr) -> list[str]:
-    return list(dict.fromkeys(n.name for n in ir.walk(node) if isinstance(n, ir.Index)))
 
 
 def _solve(
@@ -102,7 +98,7 @@ def _solve(
         return _isolate(pivot, form.terms[pivot], subtract_from(value, form.without(pivot)))
     match place:
         case ir.Binary(operator="//", left=inner, right=divisor) if is_constant(divisor) and _countable(divisor):
-            if not any(i in _in_order(inner) for i in candidates):
+            if not any(i in ir.index_names(inner) for i in candidates):
                 return None
             # inner // d == value  <=>  inner == d*value + r for some 0 <= r < d
             rest = ir.Index(fresh.make("r", divisor))

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from ..errors import DerivativeError
 from ..language import ir
-from ..language.build import conjunction, conjuncts, is_zero, multiply, product
+from ..language.build import conjunction, conjuncts, is_zero, multiply
 from ..language.render import access as show_access
 from ..language.stages import tell
 from .activity import check_wrt, depends_smoothly, integer_uses, refuse_updates
 from .complete_reads import complete_when_read
-from .derived_inside import lost_bounds
+from .derived_inside import completed
 from .derived_names import next_suffix
 from .differentiate import tangent as expression_tangent
 from .inherited_names import NOTHING, pattern, still_known
@@ -73,11 +73,8 @@ class TangentBuilder:
         if item.operator == "=":
             value = reuse(value, held_values(ir.Loops(body=(item,))), frozenset(conjuncts(item.guard)))
         made = ir.Statement(target, operator, value, conjunction((item.guard, condition)))
-        made = replace(made, guard=conjunction((made.guard, *lost_bounds(item, made, self.shapes.base))))
-        named = {*made.indices, *(block.index for block in blocks)}
-        lost = [ir.Size(i) for i in item.indices if i not in named]
         yield from self.helpers.statements[before:]
-        yield replace(made, value=product(lost, made.value))
+        yield completed(item, made, blocks, self.shapes.base)
 
     def check_updates(self, item: ir.Statement, group: list[ir.Statement]) -> None:
         """The tangents of a group stand behind its last member: what an earlier one read must still be there."""
@@ -93,8 +90,7 @@ class TangentBuilder:
         """`max=` and `*=` have a derivative when they are complete: no step may read what a later one changes."""
         if not blocks:
             return
-        target = {i for e in item.target.indices for i in ir.index_names(e)}
-        if any(block.index not in target for block in blocks):
+        if any(block.index not in ir.index_names(item.target) for block in blocks):
             raise DerivativeError(
                 f"{show_access(item.target)} is accumulated with `{item.operator}` over the steps of `for "
                 f"{blocks[-1].index}`; its derivative is known only when it is complete",
@@ -145,7 +141,8 @@ def tangent(loops: ir.Loops, wrt: Sequence[str], only: Sequence[str] | None = No
     known = {**still_known(loops), **{dots[name]: pattern(loops, name) for name in wrt}}
     derived = ir.Loops(body=body, statics=loops.statics, known=known)
     if loops.header:
-        derived = replace(derived, header=_header(loops.header, making, wrt, outputs))
+        given, results = [(x, dots[x]) for x in wrt], [(y, dots[y]) for y in outputs]
+        derived = replace(derived, header=making.shapes.header(loops.header, "tangent", given, results))
     made = [dots[name] for name in outputs]
 
     def finished(loops: ir.Loops) -> ir.Loops:
@@ -157,13 +154,3 @@ def tangent(loops: ir.Loops, wrt: Sequence[str], only: Sequence[str] | None = No
     derived = remove_dead(derived, made)
     tell("remove_dead", lambda: finished(derived))
     return finished(derived)
-
-
-def _header(header: ir.Header, making: TangentBuilder, wrt: Sequence[str], outputs: Sequence[str]) -> ir.Header:
-    arguments = {a.name: a.access for a in header.arguments if isinstance(a, ir.Argument)}
-    results = {o.tensor: o for o in header.outputs}
-    seeds = tuple(ir.Argument(ir.Access(making.dots[x], arguments[x].indices)) for x in wrt)
-    made = tuple(
-        ir.Access(making.dots[y], results[y].indices if y in results else making.shapes.whole(y)) for y in outputs
-    )
-    return ir.Header(f"{header.name}.tangent", (*header.arguments, *seeds), made)

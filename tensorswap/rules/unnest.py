@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ..language import ir
-from ..language.build import conjunction, conjuncts, opposite
+from ..language.build import conjunction, opposite
 from ..language.functions import RANDOM
 from ..language.ir import Expr
 from .derived_names import helper
@@ -29,7 +29,7 @@ def unnest(loops: ir.Loops) -> ir.Loops:
         for item in body:
             if isinstance(item, ir.Block):
                 yield replace(item, body=tuple(items(item.body, (*blocks, item.index))))
-            elif isinstance(item, ir.Statement) and _levels(item.value) > DEEP and not _asks_inside(item):
+            elif isinstance(item, ir.Statement) and _levels(item.value) > DEEP and not item.asks_inside:
                 steps = _Steps(loops, item, blocks, taken)
                 value = steps.taken_apart(item.value, ())
                 yield from steps.made
@@ -40,11 +40,6 @@ def unnest(loops: ir.Loops) -> ir.Loops:
     made = replace(loops, body=tuple(items(loops.body, ())))
     # a step may read what only the statement itself did, which then is no output by default
     return made if made.outputs == loops.outputs else replace(made, returns=loops.outputs)
-
-
-def _asks_inside(statement: ir.Statement) -> bool:
-    """`inside` speaks of all accesses of a statement, so none of them may move to another."""
-    return any(isinstance(node, ir.Inside) for atom in conjuncts(statement.guard) for node in ir.walk(atom))
 
 
 def _chain(node: Expr) -> str | None:

@@ -70,8 +70,7 @@ def needed(found: Sequence[Gate], output: str) -> list[Gate]:
 
 def check_scalar(loops: ir.Loops) -> None:
     """Refuses what is more than a list of operations on single numbers."""
-    accesses = [*loops.header_accesses, *(a for s in loops.statements for a in (s.target, *s.reads))]
-    tensor = next((a for a in accesses if a.indices), None)
+    tensor = next((a for a in loops.accesses if a.indices), None)
     if tensor is not None:
         raise ProgramError(
             f"{show_access(tensor)} has indices; flat code is for programs of single numbers",
