@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from ..arrays import Array
 from ..language import ir
 from ..language.bound import Bound
-from ..language.bounds import unproven
+from ..language.bounds import Use
 from ..room import check_room, of_tensor
 from .grid import Grid
 from .state import State
@@ -21,7 +22,7 @@ def run(bound: Bound) -> dict[str, Array]:
     check_room(of_tensor(name, shapes[name], types[name].dtype.itemsize) for name in loops.written)
     interpreter = Interpreter(loops, bound.arrays, bound.sizes, bound.types)
     with np.errstate(all="ignore"):
-        interpreter.check_accesses()
+        interpreter.check_accesses(bound.unproven())
         interpreter.run(loops.body, {})
     return {name: interpreter.result(name, bound.dtype) for name in loops.outputs}
 
@@ -29,7 +30,7 @@ def run(bound: Bound) -> dict[str, Array]:
 def check(bound: Bound) -> bool:
     """The checks that a run makes before it starts; True if it took the values of the inputs, not only their range."""
     with np.errstate(all="ignore"):
-        return Interpreter(bound.loops, bound.arrays, bound.sizes, bound.types).check_accesses()
+        return Interpreter(bound.loops, bound.arrays, bound.sizes, bound.types).check_accesses(bound.unproven())
 
 
 class Interpreter(State):
@@ -52,17 +53,12 @@ class Interpreter(State):
         kind = self.types.tensors[name]
         return array.astype(default) if kind.weak and kind.dtype.kind == "f" else array
 
-    def check_accesses(self) -> bool:
-        """Checks every access: by intervals where they suffice, point by point where they do not (then it says True).
+    def check_accesses(self, open_uses: Sequence[Use]) -> bool:
+        """Checks the accesses that intervals do not show to be in bounds, point by point (then it says True).
 
         An access whose condition depends on a computed value can only be checked when that value is there: at its read.
         """
-        gathered = {}
-        for name, tensor in self.tensors.items():
-            if tensor.array.dtype.kind in "iu" and tensor.array.size and name not in self.loops.updated:
-                gathered[name] = (ir.Number(int(tensor.array.min())), ir.Number(int(tensor.array.max())))
         computed = set(self.loops.written)
-        open_uses = unproven(self.loops, self.sizes, gathered)
         for use in open_uses:
             if use.reads & computed:
                 continue

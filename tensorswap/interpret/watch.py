@@ -53,7 +53,7 @@ def run(bound: Bound, nan: bool, bounds: bool, note: Callable[[int], str] = lamb
     watcher = Watcher(bound, nan, bounds, note)
     with np.errstate(all="ignore"):
         if not bounds:  # else each access is checked at its read
-            watcher.check_accesses()
+            watcher.check_accesses(bound.unproven())
         watcher.run(bound.loops.body, {})
         if nan:
             watcher.check_outputs()

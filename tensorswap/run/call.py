@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from ..errors import ArgumentError
 from ..interpret import reference
 from ..language import ir
-from ..language.bound import Bound
+from ..language.bound import Bound, ranges_of
 from ..language.word import WORD
 from ..plan.table import PlanTable, row
 from .again import Again, can_be_made
 from .arguments import bind, defaults
 from .execute import Executable
-from .safe import needs_interpreter, ranges_of
+from .safe import needs_interpreter
 from .source import source
 
 Array = NDArray[Any]

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from ..language import ir
 from ..language.affine import is_constant
-from ..language.bound import Bound
-from ..language.bounds import unproven
-from ..language.ir import Number
+from ..language.bound import Bound, Ranges
 from ..language.render import access as show_access
 from ..language.render import expression as show
 from ..language.word import WORD, Reaches
 from ..rules.written_once import shown_by_text
 
 DEEP = 150  # levels of an expression that kernels hold; each is a pair of parentheses, and Python reads 200
-
-Ranges = Mapping[str, tuple[int, int]]
 
 
 def needs_interpreter(bound: Bound, ranges: Ranges | None = None) -> str | None:
@@ -43,23 +36,12 @@ def needs_interpreter(bound: Bound, ranges: Ranges | None = None) -> str | None:
             if not is_constant(node.right) or bound.sizes.value(node.right) == 0:
                 return f"only a run shows whether `{show(node)}` divides by zero"
     computed = set(bound.loops.written)
-    found = {**ranges_of(bound.arrays), **(ranges or {})}
-    gathered = {n: (Number(low), Number(high)) for n, (low, high) in found.items() if n not in bound.loops.updated}
-    reaches = Reaches(bound.loops, bound.sizes, types, gathered)
+    reaches = Reaches(bound.loops, bound.sizes, types, bound.gathered(ranges))
     for node in reaches.leaving():
         return f"only a run shows whether `{show(node)}` stays within 64 bits"
     for node in reaches.unsigned():
         return f"`{show(node)}` may be beyond 2**63"
-    for use in unproven(bound.loops, bound.sizes, gathered):
+    for use in bound.unproven(ranges):
         if use.reads & computed:
             return f"only a run shows whether {show_access(use.access)} is in bounds"
     return None
-
-
-def ranges_of(arrays: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
-    """The least and greatest value of every integer array; of one that holds none, nothing is ever read."""
-    return {
-        name: (int(value.min()), int(value.max())) if value.size else (0, 0)
-        for name, value in arrays.items()
-        if isinstance(value, np.ndarray) and value.dtype.kind in "iu"
-    }

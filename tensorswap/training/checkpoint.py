@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -143,22 +143,23 @@ def refuse_foreign(
     results: Sequence[str],
 ) -> None:
     """Raises unless the checkpoint belongs to the same training."""
-    problem = ""
-    if found.program != program:
-        problem = "its program is another one"
-    for name, value in settings.items():
-        if not problem and found.settings.get(name) != value:
-            problem = f"its {name} is {str(found.settings.get(name))[:80]}, not {value!r}"
-    for name, array in arrays.items():
-        has = found.arrays.get(name)
-        if not problem and (has is None or has.shape != array.shape or has.dtype != array.dtype):
-            shown = "missing" if has is None else f"{has.dtype}{list(has.shape)}"
-            problem = f"its {name} is {shown}, not {array.dtype}{list(array.shape)}"
-    further = [name for name in found.arrays if name not in arrays]
-    if not problem and further:
-        problem = f"it has a tensor {further[0][:80]}"
-    if not problem and found.position.step and set(found.history["steps"]) != set(results):
-        problem = "its history is of other losses and metrics"
+
+    def problems() -> Iterator[str]:
+        if found.program != program:
+            yield "its program is another one"
+        for name, value in settings.items():
+            if found.settings.get(name) != value:
+                yield f"its {name} is {str(found.settings.get(name))[:80]}, not {value!r}"
+        for name, array in arrays.items():
+            has = found.arrays.get(name)
+            if has is None or has.shape != array.shape or has.dtype != array.dtype:
+                shown = "missing" if has is None else f"{has.dtype}{list(has.shape)}"
+                yield f"its {name} is {shown}, not {array.dtype}{list(array.shape)}"
+        yield from (f"it has a tensor {name[:80]}" for name in found.arrays if name not in arrays)
+        if found.position.step and set(found.history["steps"]) != set(results):
+            yield "its history is of other losses and metrics"
+
+    problem = next(problems(), None)
     if problem:
         raise ArgumentError(
             f"the checkpoint {path} is of another training: {problem}", hint="resume with what it was made with"

@@ -29,7 +29,7 @@ from .shuffle import Rows, shuffled
 from .source import Source
 from .step import prepared
 from .stopping import listening
-from .training_loop import Loop, Stretch, inputs_missing, stretches
+from .training_loop import Loop, stretches
 from .update import Update, shapes_of_state, update
 
 AWAY = 0.5  # seconds that compiled steps run before Python comes in
@@ -151,7 +151,7 @@ class _Run:
         shapes = {name: array.shape for name, array in sample.examples.items()}
         shapes |= {name: np.shape(value) for name, value in sample.fixed.items()}
         model, arrays = prepared(program, named, set(first), shapes, settings.seed, sizes, _dtype(named, sample))
-        missing = inputs_missing(model.loops, {*named, *first, "step"})
+        missing = [name for name in model.inputs if name not in {*named, *first, "step"}]
         if missing:
             raise ArgumentError(
                 f"the input {missing[0]} is neither among the parameters nor in the data",
@@ -201,7 +201,8 @@ class _Run:
 
     def read(self, part: Any, size: int) -> Data:
         data = read(self.update.model.loops, part, self.settings.batch, size, self.dtype, self.params)
-        missing = inputs_missing(self.update.model.loops, {*self.params, *data.examples, *data.fixed, "step"})
+        have = {*self.params, *data.examples, *data.fixed, "step"}
+        missing = [name for name in self.update.model.inputs if name not in have]
         if missing:
             raise ArgumentError(f"the data lacks {missing[0]}", hint="every part of the data has the same names")
         return data
@@ -287,26 +288,26 @@ class _Run:
     def steps(self, loop: Loop, epoch: int, start: int, stop: int, total: int | None) -> None:
         """The batches of some examples. If a loss is no number, says where that came from."""
         size = self.settings.batch_size
-        for stretch in stretches(loop.fill(self.rows(loop.data, epoch, start, stop), size), size):
+        for batches in stretches(loop.fill(self.rows(loop.data, epoch, start, stop), size), size):
             first = self.position.step
-            numbers = np.arange(first, first + stretch.steps, dtype=np.float64)
-            factors = self.schedule(numbers, total or max(first + stretch.steps, 1))
+            numbers = np.arange(first, first + len(batches), dtype=np.float64)
+            factors = self.schedule(numbers, total or max(first + len(batches), 1))
             before = {name: array.copy() for name, array in loop.arrays.items()}
-            told = loop.run(stretch, factors * self.settings.lr, first)
+            told = loop.run(batches, factors * self.settings.lr, first)
             wrong = ~np.isfinite(told[self.settings.loss])
             if wrong.any():
                 at = int(np.argmax(wrong))
-                self.stop(loop, stretch.rows, before, factors * self.settings.lr, first, at)
+                self.stop(loop, batches, before, factors * self.settings.lr, first, at)
             for name, values in told.items():
                 self.history.add(name, values)
-            self.position = replace(self.position, step=first + stretch.steps)
+            self.position = replace(self.position, step=first + len(batches))
 
     def stop(self, loop: Loop, rows: Rows, before: dict[str, Array], rates: Array, first: int, at: int) -> None:
         """Goes back to the step whose loss is no number, and raises with the statement that made it so."""
         for name, array in before.items():
             loop.arrays[name][...] = array
         if at:
-            for name, values in loop.run(Stretch(rows[:at]), rates[:at], first).items():
+            for name, values in loop.run(rows[:at], rates[:at], first).items():
                 self.history.add(name, values)
         arguments = loop.arguments(loop.data.batch(rows[at])) | self.update.numbers(rates[at], first + at + 1)
         found = first_nan(self.update.program, arguments)

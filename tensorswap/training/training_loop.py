@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from ..errors import ArgumentError, BoundsError, DtypeError, Fault, NumberError
 from ..interpret import reference
 from ..language import ir
 from ..language.bound import Bound
-from ..language.bounds import unproven
 from ..language.word import WORD
 from ..program import Program
 from ..rules.activity import integer_uses
@@ -22,7 +20,7 @@ from ..run.arguments import bind
 from ..run.call import threads
 from ..run.chunk import Chunk
 from ..run.execute import Executable
-from ..run.safe import needs_interpreter, ranges_of
+from ..run.safe import needs_interpreter
 from .data import Data, picker
 from .shuffle import Rows
 from .update import Update
@@ -30,17 +28,6 @@ from .update import Update
 LAST_STEP = 2**53
 
 EXAMPLES = 8  # of a batch that an error names
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """Steps of one batch size that follow each other: the examples of each, in a row."""
-
-    rows: Rows
-
-    @property
-    def steps(self) -> int:
-        return len(self.rows)
 
 
 class Loop:
@@ -82,12 +69,7 @@ class Loop:
             for program in (self.update.model, self.update.program):
                 bound = bind(program.loops, {n: v for n, v in step.items() if n in program.inputs})
                 self._refuse_interpreted(bound)
-                gathered = {
-                    name: (ir.Number(low), ir.Number(high))
-                    for name, (low, high) in {**ranges_of(bound.arrays), **self.ranges}.items()
-                    if name not in bound.loops.updated
-                }
-                for use in unproven(bound.loops, bound.sizes, gathered):
+                for use in bound.unproven(self.ranges):
                     parts = [*use.access.indices, *use.conditions]
                     self.exact = True
                     self.placed = self.placed or any(self._tells_place(part) for part in parts)
@@ -179,11 +161,11 @@ class Loop:
             self.update.gradient.certify(bound, None)
         return made
 
-    def run(self, stretch: Stretch, rates: Array, first: int) -> dict[str, Array]:
-        """Makes the steps; gives the loss and the metrics of each."""
+    def run(self, batches: Rows, rates: Array, first: int) -> dict[str, Array]:
+        """Makes the steps, one for each row of examples; gives the loss and the metrics of each."""
         if switches().looking:
-            return self.watched(stretch, rates, first)
-        steps, size = stretch.rows.shape
+            return self.watched(batches, rates, first)
+        steps, size = batches.shape
         chunk, types = self.chunk(size)
         told = {name: np.zeros(steps, types[name]) for name in self.update.results}
         numbers = {"lr": rates, "step": np.arange(first + 1, first + steps + 1)}
@@ -193,15 +175,15 @@ class Loop:
             **self.fixed,
             **told,
             **{name: np.ascontiguousarray(values, types[name]) for name, values in numbers.items() if name in types},
-            self.picker.rows: np.ascontiguousarray(stretch.rows, np.int64),
+            self.picker.rows: np.ascontiguousarray(batches, np.int64),
         }
         chunk.run(arrays, steps)
         return told
 
-    def watched(self, stretch: Stretch, rates: Array, first: int) -> dict[str, Array]:
+    def watched(self, batches: Rows, rates: Array, first: int) -> dict[str, Array]:
         """The same steps as calls of the program, one by one, under `ts.debug`: an error names step and examples."""
         told: dict[str, list[Any]] = {name: [] for name in self.update.results}
-        for number, (rows, rate) in enumerate(zip(stretch.rows, rates, strict=True), first + 1):
+        for number, (rows, rate) in enumerate(zip(batches, rates, strict=True), first + 1):
             given = self.arguments(self.data.batch(rows)) | self.update.numbers(rate, number)
             try:
                 results = self.update.program(given)
@@ -217,14 +199,10 @@ class Loop:
         return {name: np.array(values) for name, values in told.items()}
 
 
-def stretches(rows: Rows, size: int) -> Iterator[Stretch]:
-    """Examples in their order -> full batches, then what is left."""
+def stretches(rows: Rows, size: int) -> Iterator[Rows]:
+    """Examples in their order -> those of steps of one batch size, a row each: full batches, then what is left."""
     whole = len(rows) // size * size
     if whole:
-        yield Stretch(rows[:whole].reshape(-1, size))
+        yield rows[:whole].reshape(-1, size)
     if whole < len(rows):
-        yield Stretch(rows[whole:].reshape(1, -1))
-
-
-def inputs_missing(model: ir.Loops, have: set[str]) -> list[str]:
-    return [name for name in model.inputs if name not in have]
+        yield rows[whole:].reshape(1, -1)

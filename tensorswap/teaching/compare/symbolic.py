@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ...errors import LimitError
 from ...language import ir
@@ -20,21 +19,22 @@ from ...rules.activity import check_wrt
 from ...rules.differentiate import tangent
 from ..flat.gates import joined, scalar_output
 
+PART = ir.Access("part")
 WRITTEN_OUT = 10_000  # operations of a text that is shown
 
 
 @dataclass
 class Graph:
-    """Nodes by number: each is an operation whose children are numbers of other nodes."""
+    """Nodes by number: each is an operation on `PART`s, with the numbers of the nodes that these are."""
 
-    nodes: list[tuple[Any, tuple[int, ...]]] = field(default_factory=list)
-    numbers: dict[tuple[Any, tuple[int, ...]], int] = field(default_factory=dict)
+    nodes: list[tuple[Expr, tuple[int, ...]]] = field(default_factory=list)
+    numbers: dict[tuple[str, tuple[int, ...]], int] = field(default_factory=dict)
 
-    def add(self, what: Any, parts: tuple[int, ...]) -> int:
-        key = (what, parts)
+    def add(self, what: Expr, parts: tuple[int, ...] = ()) -> int:
+        key = (repr(what), parts)  # tells 1 from 1.0
         if key not in self.numbers:
             self.numbers[key] = len(self.nodes)
-            self.nodes.append(key)
+            self.nodes.append((what, parts))
         return self.numbers[key]
 
     def intern(self, node: Expr, names: dict[str, int]) -> int:
@@ -45,8 +45,8 @@ class Graph:
         if isinstance(node, ir.Binary):
             return self.arithmetic(node.operator, *parts)
         if isinstance(node, ir.Unary) and node.operator == "-" and (value := self.number(parts[0])) is not None:
-            return self.add((ir.Number, -value, type(value)), ())
-        return self.add(_operation(node), parts)
+            return self.add(ir.Number(-value))
+        return self.add(ir.rebuild(node, (PART,) * len(parts)), parts)
 
     def arithmetic(self, operator: str, left: int, right: int) -> int:
         """An operation on two nodes; zeros and ones vanish as they would on paper."""
@@ -60,17 +60,17 @@ class Graph:
         if operator == "+" and above == 0:
             return right
         if (operator == "*" and 0 in (above, below)) or (operator == "/" and above == 0):
-            return self.add((ir.Number, 0, int), ())
-        return self.add((ir.Binary, operator), (left, right))
+            return self.add(ir.Number(0))
+        return self.add(ir.Binary(operator, PART, PART), (left, right))
 
     def number(self, node: int) -> int | float | None:
         what = self.nodes[node][0]
-        return what[1] if what[0] is ir.Number else None
+        return what.value if isinstance(what, ir.Number) else None
 
     def expression(self, number: int) -> Expr:
         """The node as an expression, everything written out."""
         what, parts = self.nodes[number]
-        return _built(what, tuple(self.expression(part) for part in parts))
+        return ir.rebuild(what, tuple(self.expression(part) for part in parts))
 
     def below(self, number: int) -> list[int]:
         """The node and all that it needs, children first."""
@@ -90,40 +90,8 @@ class Graph:
         return sum(_is_operation(self.nodes[n][0]) for n in {n for number in numbers for n in self.below(number)})
 
 
-def _operation(node: Expr) -> tuple[Any, ...]:
-    """What a node does, apart from its children."""
-    match node:
-        case ir.Binary(operator=operator) | ir.Compare(operator=operator) | ir.Logic(operator=operator):
-            return (type(node), operator)
-        case ir.Unary(operator=operator):
-            return (ir.Unary, operator)
-        case ir.Call(function=function):
-            return (ir.Call, function)
-        case ir.Number(value=value):
-            return (ir.Number, value, type(value))
-        case ir.Access(tensor=tensor):
-            return (ir.Access, tensor)
-        case ir.Conditional():
-            return (ir.Conditional,)
-    raise AssertionError(f"no scalar operation {type(node).__name__}")
-
-
-def _built(what: tuple[Any, ...], parts: tuple[Expr, ...]) -> Expr:
-    kind = what[0]
-    if kind is ir.Call:
-        return ir.Call(what[1], parts)
-    if kind in (ir.Number, ir.Access):
-        node: Expr = kind(what[1])
-        return node
-    if kind is ir.Conditional:
-        then, condition, otherwise = parts  # in the order of the text
-        return ir.Conditional(condition, then, otherwise)
-    made: Expr = kind(*what[1:], *parts)
-    return made
-
-
-def _is_operation(what: tuple[Any, ...]) -> bool:
-    return what[0] not in (ir.Number, ir.Access)
+def _is_operation(what: Expr) -> bool:
+    return not isinstance(what, ir.Number | ir.Access)
 
 
 @dataclass(frozen=True)
@@ -173,13 +141,13 @@ class Symbolic:
         for node in order:
             for part in self.graph.nodes[node][1]:
                 uses[part] = uses.get(part, 0) + 1
-        taken = {str(what[1]) for what, _ in self.graph.nodes if what[0] is ir.Access}
+        taken = {what.tensor for what, _ in self.graph.nodes if isinstance(what, ir.Access)}
         result = ir.fresh("derivative", taken)
         made: dict[int, Expr] = {}
         lines = []
         for node in order:
             what, parts = self.graph.nodes[node]
-            value = _built(what, tuple(made[part] for part in parts))
+            value = ir.rebuild(what, tuple(made[part] for part in parts))
             if node == self.derivative:
                 lines.append(f"{result} = {show(value)}")
             elif _is_operation(what) and uses[node] > 1:
@@ -204,13 +172,13 @@ def symbolic_gradient(function: Program | str, by: Sequence[str], of: str | None
     by = check_wrt(function.loops, by)
     graph, names = Graph(), dict[str, int]()
     for name in function.inputs:
-        names[name] = graph.add((ir.Access, name), ())
+        names[name] = graph.add(ir.Access(name))
     output = scalar_output(function.loops, of)
     for statement in function.loops.statements:
         name = statement.target.tensor
         names[name] = graph.intern(joined(statement, ir.Access(name) if name in names else None), names)
     last = names[output]
-    one = graph.add((ir.Number, 1, int), ())
+    one = graph.add(ir.Number(1))
     return [Symbolic(graph, last, _derivative(graph, last, {names[name]: one}), name) for name in by]
 
 
@@ -227,20 +195,20 @@ def _derivative(graph: Graph, number: int, known: dict[int, int | None]) -> int:
         operands: dict[str, int] = {f"x{k}": part for k, part in enumerate(parts)}
         for k in moving:
             operands[f"x{k}.dot"] = known[parts[k]]  # type: ignore[assignment]  # a moving part has a derivative
-        local = _built(what, tuple(ir.Access(f"x{k}") for k in range(len(parts))))
+        local = ir.rebuild(what, tuple(ir.Access(f"x{k}") for k in range(len(parts))))
         rule = tangent(_with_numbers(graph, local, parts), {f"x{k}": f"x{k}.dot" for k in moving})
         known[node] = None if rule is None else graph.intern(rule, operands)
     found = known[number]
-    return graph.add((ir.Number, 0, int), ()) if found is None else found
+    return graph.add(ir.Number(0)) if found is None else found
 
 
 def _with_numbers(graph: Graph, local: Expr, parts: tuple[int, ...]) -> Expr:
     """A rule may ask whether an operand is a number: x ** 2 is no general power."""
-    values = {f"x{k}": graph.nodes[part][0] for k, part in enumerate(parts) if graph.nodes[part][0][0] is ir.Number}
+    values = {f"x{k}": value for k, part in enumerate(parts) if (value := graph.number(part)) is not None}
 
     def change(node: Expr) -> Expr:
         if isinstance(node, ir.Access) and node.tensor in values:
-            return ir.Number(values[node.tensor][1])
+            return ir.Number(values[node.tensor])
         return node
 
     return ir.transform(local, change)
