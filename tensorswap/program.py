@@ -117,7 +117,7 @@ class Program(Runnable):
         arguments = self._arguments(mapping, arrays)
         program = self._for_call(arguments)
         results = program._watched(arguments) if switches().looking else program._interpreted(arguments)
-        return results[self.outputs[0]] if len(self.outputs) == 1 else results
+        return results if self._single is None else results[self._single]
 
     def _watched(
         self, arguments: Mapping[str, Any], nan: bool | None = None, bounds: bool | None = None
@@ -198,13 +198,13 @@ class Program(Runnable):
 
     def plan(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> PlanTable:
         """The kernels of a call with these arrays (or shapes): loops, parallel index and why it is safe, cost."""
-        arguments = _shapes_as_arrays(self._arguments(mapping, arrays))
+        arguments = shapes_as_arrays(self._arguments(mapping, arrays))
         return self._for_call(arguments)._caller.plan(arguments)
 
     def source(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> str:
         """The kernels of a call with these arrays (or shapes) as a Python file that needs numpy and Numba alone. Its
         `run` takes a list of the inputs, and gives a list of the outputs."""
-        arguments = _shapes_as_arrays(self._arguments(mapping, arrays))
+        arguments = shapes_as_arrays(self._arguments(mapping, arrays))
         return self._for_call(arguments)._caller.source(arguments)
 
     def export(self, path: str | Path, wrt: Sequence[str] | None = None, like: Mapping[str, Any] | None = None) -> None:
@@ -239,7 +239,7 @@ class Program(Runnable):
                     hint='p.export("model.c", like={"X": (64, 32)})',
                 )
             like = called[-1]
-        arguments = _shapes_as_arrays(each_part(self._loops, like))
+        arguments = shapes_as_arrays(each_part(self._loops, like))
         program = self._for_call(arguments)
         calls = {"forward": program._caller.for_export(arguments)}
         names = default_wrt(self._loops) if wrt is None else check_wrt(self._loops, wrt)
@@ -270,7 +270,7 @@ class Program(Runnable):
         return explain(self._loops)
 
 
-def _shapes_as_arrays(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def shapes_as_arrays(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """A shape stands for an array of that shape, without its memory."""
     return {
         name: np.broadcast_to(np.float64(1), value) if isinstance(value, tuple) else value

@@ -14,7 +14,7 @@ many axes it stands for. Every node knows its source span, which plays no part i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, TypeVar
@@ -488,16 +488,26 @@ def map_statement(statement: AnyStatement, change: Callable[[Expr], Expr]) -> An
     return replace(statement, target=target, value=transform(statement.value, change), guard=guard)
 
 
+def rewrite(
+    body: tuple[Item, ...],
+    change: Callable[[Statement, tuple[Block, ...]], Iterable[Item]],
+    blocks: tuple[Block, ...] = (),
+) -> tuple[Item, ...]:
+    """The body with what `change` gives for each statement in its place; it is told the blocks around, outermost
+    first. A block that nothing is left of goes."""
+    made: list[Item] = []
+    for item in body:
+        if isinstance(item, Block):
+            inner = rewrite(item.body, change, (*blocks, item))
+            made += [replace(item, body=inner)] if inner else []
+        else:
+            made += change(item, blocks) if isinstance(item, Statement) else [item]
+    return tuple(made)
+
+
 def map_items(body: tuple[Item, ...], change: Callable[[Statement], Item]) -> tuple[Item, ...]:
     """The body with `change` applied to every statement, inside blocks too."""
-    return tuple(
-        replace(item, body=map_items(item.body, change))
-        if isinstance(item, Block)
-        else change(item)
-        if isinstance(item, Statement)
-        else item
-        for item in body
-    )
+    return rewrite(body, lambda statement, _: [change(statement)])
 
 
 def map_loops(loops: Loops, change: Callable[[Expr], Expr]) -> Loops:

@@ -42,16 +42,7 @@ class Work:
 
     def each(self, change: Change) -> Work:
         """Puts statements in the place of every statement; `change` is told the indices of the blocks around it."""
-
-        def visit(body: tuple[ir.Item, ...], blocks: tuple[str, ...]) -> Iterable[ir.Item]:
-            for item in body:
-                if isinstance(item, ir.Block):
-                    yield replace(item, body=tuple(visit(item.body, (*blocks, item.index))))
-                else:
-                    assert isinstance(item, ir.Statement)
-                    yield from change(item, blocks)
-
-        return self.made(visit(self.loops.body, ()))
+        return self.made(ir.rewrite(self.loops.body, lambda s, around: change(s, tuple(b.index for b in around))))
 
 
 class Draft(Work):

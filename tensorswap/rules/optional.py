@@ -101,15 +101,11 @@ def _of_numbers(operator: str, a: int | float, b: int | float) -> ir.Number | No
 
 def _without_zeros(body: tuple[ir.Item, ...], writers: Counter[str]) -> tuple[ir.Item, ...]:
     """The body without sums of nothing, where another statement makes the tensor."""
-    kept: list[ir.Item] = []
-    for item in body:
-        if isinstance(item, ir.Block):
-            item = replace(item, body=_without_zeros(item.body, writers))
-            if not item.body:
-                continue
-        elif isinstance(item, ir.Statement) and item.operator in ir.SUM and build.is_zero(item.value):
-            writers[item.target.tensor] -= 1
-            if writers[item.target.tensor]:
-                continue
-        kept.append(item)
-    return tuple(kept)
+
+    def kept(statement: ir.Statement, blocks: tuple[ir.Block, ...]) -> list[ir.Item]:
+        name = statement.target.tensor
+        nothing = statement.operator in ir.SUM and build.is_zero(statement.value)
+        writers[name] -= nothing
+        return [] if nothing and writers[name] else [statement]
+
+    return ir.rewrite(body, kept)

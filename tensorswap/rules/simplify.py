@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from ..language import ir
@@ -74,16 +74,8 @@ def remove_dead(loops: ir.Loops, outputs: Sequence[str]) -> ir.Loops:
     return replace(loops, body=_keep(loops.body, needed))
 
 
-def _keep(body: tuple[ir.Item, ...], needed: set[str]) -> tuple[ir.Item, ...]:
-    result: list[ir.Item] = []
-    for item in body:
-        if isinstance(item, ir.Block):
-            inner = _keep(item.body, needed)
-            if inner:
-                result.append(replace(item, body=inner))
-        elif isinstance(item, ir.Statement) and item.target.tensor in needed:
-            result.append(item)
-    return tuple(result)
+def _keep(body: tuple[ir.Item, ...], needed: Set[str]) -> tuple[ir.Item, ...]:
+    return ir.rewrite(body, lambda s, _: [s] if s.target.tensor in needed else [])
 
 
 def merge_doubles(loops: ir.Loops, outputs: Sequence[str]) -> ir.Loops:

@@ -31,26 +31,22 @@ class TangentBuilder:
     helpers: Helpers
     shapes: Shapes
 
-    def items(self, body: tuple[ir.Item, ...], blocks: tuple[ir.Block, ...]) -> Iterator[ir.Item]:
-        for item in body:
-            if isinstance(item, ir.Block):
-                yield replace(item, body=tuple(self.items(item.body, (*blocks, item))))
-                continue
-            assert isinstance(item, ir.Statement)
-            own = any(a.tensor == item.target.tensor for a in item.reads)
-            if own and item.operator != "=":  # the tangent needs the value that this statement is about to change
-                yield from self.statement(item, blocks)
-                yield item
-                continue
+    def items(self, item: ir.Statement, blocks: tuple[ir.Block, ...]) -> Iterator[ir.Item]:
+        """A statement and its tangent."""
+        own = any(a.tensor == item.target.tensor for a in item.reads)
+        if own and item.operator != "=":  # the tangent needs the value that this statement is about to change
+            yield from self.statement(item, blocks)
             yield item
-            group = self.helpers.meeting(item) if item.operator in ("max=", "min=", "*=") else [item]
-            if item.operator in ("max=", "min=", "*=") and not blocks:
-                self.check_updates(item, group)
-                if item is group[-1]:  # the winner, or the product, is known when the last of them has run
-                    for member in group:
-                        yield from self.statement(member, blocks)
-            else:
-                yield from self.statement(item, blocks)
+            return
+        yield item
+        group = self.helpers.meeting(item) if item.operator in ("max=", "min=", "*=") else [item]
+        if item.operator in ("max=", "min=", "*=") and not blocks:
+            self.check_updates(item, group)
+            if item is group[-1]:  # the winner, or the product, is known when the last of them has run
+                for member in group:
+                    yield from self.statement(member, blocks)
+        else:
+            yield from self.statement(item, blocks)
 
     def statement(self, item: ir.Statement, blocks: tuple[ir.Block, ...]) -> Iterator[ir.Statement]:
         """The tangent of one statement, with what its reduction needs in front of it."""
@@ -127,7 +123,7 @@ def tangent(loops: ir.Loops, wrt: Sequence[str], only: Sequence[str] | None = No
     fresh = FreshIndices(set(loops.names))
     making = TangentBuilder(loops, dots, fresh, Helpers(loops, fresh, after=False), Shapes(loops, fresh=fresh))
     making.shapes.base |= {dot: name for name, dot in dots.items()}
-    body = tuple(making.items(loops.body, ()))
+    body = ir.rewrite(loops.body, making.items)
     making.shapes.base |= making.helpers.like
     integers = integer_uses(loops)
     outputs = [name for name in (loops.outputs if only is None else only) if name not in integers]

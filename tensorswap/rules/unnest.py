@@ -25,19 +25,14 @@ def unnest(loops: ir.Loops) -> ir.Loops:
         return loops
     taken: set[str] = set()
 
-    def items(body: tuple[ir.Item, ...], blocks: tuple[str, ...]) -> Iterable[ir.Item]:
-        for item in body:
-            if isinstance(item, ir.Block):
-                yield replace(item, body=tuple(items(item.body, (*blocks, item.index))))
-            elif isinstance(item, ir.Statement) and _levels(item.value) > DEEP and not item.asks_inside:
-                steps = _Steps(loops, item, blocks, taken)
-                value = steps.taken_apart(item.value, ())
-                yield from steps.made
-                yield replace(item, value=value)
-            else:
-                yield item
+    def in_steps(item: ir.Statement, blocks: tuple[ir.Block, ...]) -> list[ir.Item]:
+        if _levels(item.value) <= DEEP or item.asks_inside:  # `inside` speaks of all accesses, so none may move
+            return [item]
+        steps = _Steps(loops, item, tuple(block.index for block in blocks), taken)
+        value = steps.taken_apart(item.value, ())
+        return [*steps.made, replace(item, value=value)]
 
-    made = replace(loops, body=tuple(items(loops.body, ())))
+    made = replace(loops, body=ir.rewrite(loops.body, in_steps))
     # a step may read what only the statement itself did, which then is no output by default
     return made if made.outputs == loops.outputs else replace(made, returns=loops.outputs)
 

@@ -65,18 +65,11 @@ class Linear:
     def named(self, tensor: str) -> str:
         return self.name if tensor == self.result else tensor
 
-    def items(self, body: tuple[ir.Item, ...], blocks: tuple[ir.Block, ...] = ()) -> Iterator[ir.Item]:
-        for item in body:
-            if isinstance(item, ir.Block):
-                yield replace(item, body=tuple(self.items(item.body, (*blocks, item))))
-                continue
-            assert isinstance(item, ir.Statement)
-            if item.target.tensor not in self.active:
-                if item.target.tensor != self.result:
-                    yield item
-                continue
-            for contribution in contributions(item.value, self.active):
-                yield self.split(item, contribution, blocks)
+    def items(self, item: ir.Statement, blocks: tuple[ir.Block, ...]) -> Iterator[ir.Item]:
+        if item.target.tensor in self.active:
+            yield from (self.split(item, found, blocks) for found in contributions(item.value, self.active))
+        elif item.target.tensor != self.result:
+            yield item
 
     def split(self, statement: ir.Statement, contribution: Contribution, blocks: tuple[ir.Block, ...]) -> ir.Statement:
         """The part of a linear statement that one of its reads makes."""
@@ -103,7 +96,7 @@ class Linear:
 
     def loops(self) -> ir.Loops:
         """The whole program, with the sizes that its own text does not show."""
-        body = tuple(self.items(self.derivative.body))
+        body = ir.rewrite(self.derivative.body, self.items)
         if not any(term.target == self.result for term in self.terms):
             places = self.joined(self.shapes.whole(self.result), self.directions())
             body = (*body, ir.Statement(ir.Access(self.name, places), "=", NOTHING))

@@ -20,7 +20,7 @@ from ...language.paths import always_read
 from ...language.render import access as show_access
 from ...language.render import expression as show
 from ...lazy import cached_property
-from ...program import Program
+from ...program import Program, shapes_as_arrays
 from ...rules.activity import integer_uses
 from ...run.arguments import bind
 from .entries import linear
@@ -68,11 +68,7 @@ class Sparsity:
                     f"the nonzeros depend on the values of {name}, which stands inside brackets",
                     hint=f"pass the array {name}, not its shape",
                 )
-        shapes = {
-            name: np.broadcast_to(np.float64(1), value) if isinstance(value, tuple) else value
-            for name, value in arguments.items()
-        }
-        return bind(self.loops, shapes)
+        return bind(self.loops, shapes_as_arrays(arguments))
 
     def pattern_of(self, bound: Bound) -> Pattern:
         walk = _Walk(self.linear, bound)
