@@ -87,9 +87,12 @@ def available() -> int | None:
 
 def _machine() -> int | None:
     found = re.search(r"^MemAvailable:\s*(\d+) kB", _text(Path("/proc/meminfo")), re.MULTILINE)
-    if found:
-        return int(found[1]) * 1024
-    try:  # all there is, where nobody says what is free
+    return int(found[1]) * 1024 if found else physical()  # all there is, where nobody says what is free
+
+
+def physical() -> int | None:
+    """Bytes of this machine, if it tells."""
+    try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return None

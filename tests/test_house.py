@@ -51,7 +51,7 @@ LAYERS = {
     "kernel": "",
     "lower": "kernel language plan",
     "run": "arrays errors interpret kernel language lazy lower plan room rules",
-    "trust": "arrays errors interpret language plan rules run",
+    "trust": "arrays errors interpret language plan room rules run",
     "export": "errors language rules run",
     "program": "arrays debug errors explain export interpret language lazy library plan rules run trust",
     "einsum": "errors program run",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -92,14 +93,10 @@ class Point:
     def told(self, node: ir.Expr) -> str:
         """An operation with the values it took: `log(P[t=3,b=7]) with P = 0`."""
         leaves = list(dict.fromkeys(self.leaves(node)))
-        count = {leaf.tensor: 0 for leaf in leaves if isinstance(leaf, ir.Access)}
-        for leaf in leaves:
-            if isinstance(leaf, ir.Access):
-                count[leaf.tensor] += 1
+        count = Counter(leaf.tensor for leaf in leaves if isinstance(leaf, ir.Access))
         values = []
         for leaf in leaves[:READS]:
-            one = isinstance(leaf, ir.Access) and count[leaf.tensor] == 1
-            name = leaf.tensor if isinstance(leaf, ir.Access) and one else self.text(leaf)
+            name = leaf.tensor if isinstance(leaf, ir.Access) and count[leaf.tensor] == 1 else self.text(leaf)
             values.append(f"{name} = {number(self.value(leaf))}")
         for part in dict.fromkeys(self.parts(node)):
             if part not in leaves and not isinstance(part, ir.Number):

@@ -285,16 +285,13 @@ class WatchedGrid(Grid):
             element = int(at[again[0]])
             earlier = Event(self, self.statement.target, at[: again[0]], points[: again[0]], {})
             raise self.written_twice(earlier, element, int(points[again[0]]))
-        for event in watcher.writes.get(name, ()):
-            double = np.isin(at, event.elements)
-            if double.any():
-                k = int(np.argmax(double))
-                raise self.written_twice(event, int(at[k]), int(points[k]))
-        for event in watcher.early.get(name, ()):
-            late = np.isin(at, event.elements)
-            if late.any():
-                k = int(np.argmax(late))
-                raise self.read_too_early(event, int(at[k]), int(points[k]))
+        met = [(event, self.written_twice) for event in watcher.writes.get(name, ())]
+        met += [(event, self.read_too_early) for event in watcher.early.get(name, ())]
+        for event, error in met:
+            touched = np.isin(at, event.elements)
+            if touched.any():
+                k = int(np.argmax(touched))
+                raise error(event, int(at[k]), int(points[k]))
         if name in watcher.written:
             watcher.written[name].reshape(-1)[at] = True
             watcher.writes.setdefault(name, []).append(Event(self, self.statement.target, at, points, {}))

@@ -38,7 +38,7 @@ class Sizes:
 
     def value(self, node: Expr) -> int:
         """The number behind an index-free integer expression."""
-        return _evaluate(node, self.index.__getitem__, lambda t, a: self.shapes[t][a], self.statics)
+        return evaluate(node, self.index.__getitem__, lambda t, a: self.shapes[t][a], self.statics)
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ def resolve(
             if name not in given and name not in rules.index:
                 raise _missing_size(loops, name)
             active.append(name)
-            index[name] = given[name] if name in given else evaluate(rules.index[name])
+            index[name] = given[name] if name in given else formula(rules.index[name])
             active.pop()
         return index[name]
 
@@ -248,12 +248,12 @@ def resolve(
                 hint=f"declare `size({tensor}, {place}) = ...`",
             )
         active.append(key)
-        value = evaluate(rules.axis[tensor, place])
+        value = formula(rules.axis[tensor, place])
         active.pop()
         return value
 
-    def evaluate(node: Expr) -> int:
-        return _evaluate(node, size_of, axis_of, statics)
+    def formula(node: Expr) -> int:
+        return evaluate(node, size_of, axis_of, statics)
 
     for name in (*loops.indices, *given):
         if name != ir.BATCH and size_of(name) < 0:
@@ -366,7 +366,7 @@ def _declaration_faults(loops: ir.Loops, sizes: Sizes, given: Mapping[str, int])
             )
 
 
-def _evaluate(
+def evaluate(
     node: Expr, size_of: Callable[[str], int], axis_of: Callable[[str, int], int], statics: Mapping[str, int]
 ) -> int:
     """An index-free integer expression, by number."""
@@ -401,4 +401,4 @@ def _evaluate(
     return number(node)
 
 
-__all__ = ["Axis", "SizeRules", "Sizes", "bare_uses", "bare_written", "infer", "resolve"]
+__all__ = ["Axis", "SizeRules", "Sizes", "bare_uses", "bare_written", "evaluate", "infer", "resolve"]

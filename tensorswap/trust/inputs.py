@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +19,8 @@ from ..language.options import each_part
 from ..language.paths import always_read
 from ..language.render import access as show_access
 from ..language.render import expression as show
-from ..language.sizes import Sizes, bare_uses, bare_written, infer
+from ..language.sizes import bare_uses, bare_written, evaluate, infer
+from ..room import physical
 from ..rules.activity import integer_uses
 from ..rules.batch import expand_batch
 from ..rules.expand import expand
@@ -28,6 +28,7 @@ from ..run.arguments import bind, defaults
 
 SIZE = 64  # of an index that nobody named
 BYTES = 2**31  # sizes that nobody named may not ask for more
+MOST = 2**46  # bytes that no machine has
 TRIES = 4096  # lengths of an axis that are tried to give an index its size
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -233,13 +234,9 @@ class Extents:
 
     def number(self, node: Expr) -> int | None:
         """The value of a formula, if all sizes in it are known."""
-
-        def change(part: Expr) -> Expr:
-            if isinstance(part, ir.Size | ir.AxisSize):
-                return Number(self[self.key(part)])
-            return Number(self.statics[part.name]) if isinstance(part, ir.Static) else part
-
-        return None if self.unknown(node) else Sizes({}, {}, {}).value(ir.transform(node, change))
+        if self.unknown(node):
+            return None
+        return evaluate(node, self.__getitem__, lambda t, a: self[self.key(ir.AxisSize(t, a))], self.statics)
 
     # -- rules, the surest first; each says whether it found something
 
@@ -294,9 +291,8 @@ class Extents:
         """An axis is as long as the farthest place that is read on it."""
         for name, axis in self.open_axes():
             reaches = [self.farthest(place) for place in self.places(name, axis)]
-            known = [r for r in reaches if r is not None]
-            if known and len(known) == len(reaches):
-                self.sizes[self.root((name, axis))] = max(*known, 1)
+            if reaches and None not in reaches:
+                self.sizes[self.root((name, axis))] = max(1, *(r or 0 for r in reaches))
                 return True
         return False
 
@@ -376,20 +372,12 @@ def _by(shape: tuple[int, ...]) -> str:
 def _check_memory(shapes: Shapes, names: Collection[str], dtype: np.dtype[Any], chosen: list[str]) -> None:
     """Refuses arrays that nobody can have meant, before they are allocated."""
     total = sum(math.prod(shapes[name]) * dtype.itemsize for name in set(names))
-    if total > (BYTES if chosen else _memory()):
+    if total > (BYTES if chosen else physical() or MOST):
         most = max(names, key=lambda name: math.prod(shapes[name]))
         hint = (
             f"choose smaller sizes, of {', '.join(chosen)}: --size {chosen[0]}=8" if chosen else "choose smaller sizes"
         )
         raise ShapeError(f"the arrays would take {total / 1e9:.3g} GB; {most} is {_by(shapes[most])}", hint=hint)
-
-
-def _memory() -> int:
-    """Bytes of this machine; where it does not tell, more than any has."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return 2**46
 
 
 def _ranges(bound: Bound) -> dict[str, tuple[int, int]]:
