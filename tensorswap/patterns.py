@@ -100,6 +100,3 @@ def _meets(place: Expr) -> bool:
         for n in ir.walk(place)
     )
     return folds or len(ir.index_names(place)) > 1
-
-
-__all__ = ["Flow", "flows"]

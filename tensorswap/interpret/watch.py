@@ -329,6 +329,3 @@ class WatchedGrid(Grid):
 
 def at_indices(indices: Mapping[str, int]) -> str:
     return f" at {', '.join(f'{name}={value}' for name, value in indices.items())}" if indices else ""
-
-
-__all__ = ["run"]

@@ -35,11 +35,9 @@ def one_kind_of_name(loops: ir.Loops) -> Iterator[Fault]:
     """Indices and tensors are two kinds of names."""
     measured = {n.index for s in loops.statements for n in s.nodes if isinstance(n, ir.Size)}
     indices = set(loops.indices) - (measured - _standing(loops))  # size(X) of a tensor has a message of its own
-    tensors: dict[str, Span | None] = {a.tensor: a.span for a in loops.header_accesses}
-    for statement in loops.statements:
-        for node in statement.nodes:
-            if isinstance(node, ir.Access):
-                tensors.setdefault(node.tensor, node.span)
+    tensors: dict[str, Span | None] = {}
+    for access in loops.accesses:
+        tensors.setdefault(access.tensor, access.span)
     for name, span in tensors.items():
         if name in indices:
             yield Fault(
@@ -61,26 +59,23 @@ def _standing(loops: ir.Loops) -> set[str]:
 def one_rank(loops: ir.Loops) -> Iterator[Fault]:
     """Every access of a tensor has the same number of indices, `...` or not."""
     seen: dict[str, ir.Access] = {a.tensor: a for a in loops.header_accesses}
-    for statement in loops.statements:
-        for node in statement.nodes:
-            if not isinstance(node, ir.Access):
-                continue
-            first = seen.setdefault(node.tensor, node)
-            if len(first.indices) != len(node.indices):
-                yield Fault(
-                    f"{show_access(node)} has {_count(len(node.indices), 'index', 'indices')}, but "
-                    f"{show_access(first)} has {len(first.indices)}",
-                    node.span,
-                    f"write {show_access(node)} among the arguments as well"
-                    if first in loops.header_accesses and not first.indices
-                    else f"give {node.tensor} the same number of indices everywhere",
-                )
-            elif first.batched != node.batched:
-                yield Fault(
-                    f"{node.tensor} has `...` in one place and not in another",
-                    node.span,
-                    f"write {show_access(first)} or {show_access(node)} everywhere",
-                )
+    for node in loops.accesses[len(loops.header_accesses) :]:
+        first = seen.setdefault(node.tensor, node)
+        if len(first.indices) != len(node.indices):
+            yield Fault(
+                f"{show_access(node)} has {_count(len(node.indices), 'index', 'indices')}, but "
+                f"{show_access(first)} has {len(first.indices)}",
+                node.span,
+                f"write {show_access(node)} among the arguments as well"
+                if first in loops.header_accesses and not first.indices
+                else f"give {node.tensor} the same number of indices everywhere",
+            )
+        elif first.batched != node.batched:
+            yield Fault(
+                f"{node.tensor} has `...` in one place and not in another",
+                node.span,
+                f"write {show_access(first)} or {show_access(node)} everywhere",
+            )
 
 
 def _count(number: int, one: str, many: str) -> str:
@@ -203,23 +198,19 @@ def _update(statement: ir.Statement) -> str:
 
 def guard_atoms(loops: ir.Loops) -> Iterator[Fault]:
     """`inside` speaks of a whole statement, so it stands in a guard."""
-    for statement in loops.statements:
-        for root in (*statement.target.indices, statement.value):
-            for node in ir.walk(root):
-                if isinstance(node, ir.Inside):
-                    yield Fault(
-                        "`inside` stands outside of a guard",
-                        node.span,
-                        "write it behind the statement, without `else`: `Y[i] = X[i+1] if inside`",
-                    )
+    for node in (n for s in loops.statements for root in (s.target, s.value) for n in ir.walk(root)):
+        if isinstance(node, ir.Inside):
+            yield Fault(
+                "`inside` stands outside of a guard",
+                node.span,
+                "write it behind the statement, without `else`: `Y[i] = X[i+1] if inside`",
+            )
 
 
 def index_expressions(loops: ir.Loops) -> Iterator[Fault]:
     """Inside brackets stand integers: + - * // % min max abs, indices, gathers."""
-    for statement in loops.statements:
-        for access in (n for n in statement.nodes if isinstance(n, ir.Access)):
-            for place in access.indices:
-                yield from _index_faults(place)
+    for place in (place for access in loops.accesses[len(loops.header_accesses) :] for place in access.indices):
+        yield from _index_faults(place)
     for declaration in loops.sizes:
         yield from _index_faults(declaration.value)
         for node in ir.walk(declaration.value):

@@ -438,6 +438,11 @@ def transform(node: Expr, change: Callable[[Expr], Expr]) -> Expr:
     return change(node)
 
 
+def exchange(node: Expr, old: Expr, new: Expr) -> Expr:
+    """The expression with `new` wherever `old` stands."""
+    return transform(node, lambda part: new if part == old else part)
+
+
 def walk(node: Expr) -> list[Expr]:
     """The node and all below it, in the order of the text."""
     found, stack = [], [node]

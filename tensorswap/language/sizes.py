@@ -399,6 +399,3 @@ def evaluate(
         )
 
     return number(node)
-
-
-__all__ = ["Axis", "SizeRules", "Sizes", "bare_uses", "bare_written", "evaluate", "infer", "resolve"]

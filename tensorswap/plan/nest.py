@@ -368,6 +368,3 @@ def _indices(item: _Touched) -> list[str]:
     """The indices that every statement of the item runs over."""
     first, *rest = item.statements
     return [i for i in first.indices if all(i in s.indices for s in rest)]
-
-
-__all__ = ["Nest", "Nester", "block_indices", "lifetimes", "statements_of"]

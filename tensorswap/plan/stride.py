@@ -95,6 +95,3 @@ def _split(draft: Draft, statement: ir.Statement, quotients: list[str]) -> list[
         ir.Statement(held, "+=", statement.value),
         replace(statement, value=held),
     ]
-
-
-__all__ = ["unstride"]

@@ -70,8 +70,7 @@ def _parts(node: Expr, active: Set[str]) -> Iterator[Part]:
             yield Part(left, "power chains", rule=(_by_base(left, right),))
             if _touches(right, active):
                 call = Call("pow", (left, right))
-                rule = ir.transform(scalar.derivative(call, 1), lambda n: node if n == call else n)
-                yield Part(right, "power chains", rule=(rule,))
+                yield Part(right, "power chains", rule=(ir.exchange(scalar.derivative(call, 1), call, node),))
         case Conditional(condition=condition, then=then, otherwise=otherwise):
             yield Part(then, "branch routes", condition=condition)
             yield Part(otherwise, "branch routes", condition=opposite(condition))
@@ -182,6 +181,3 @@ def _difference(a: Expr | None, b: Expr | None) -> Expr | None:
     if b is None or is_zero(b):
         return a
     return negate(b) if a is None or is_zero(a) else subtract(a, b)
-
-
-__all__ = ["Contribution", "contributions", "parts", "product", "tangent"]

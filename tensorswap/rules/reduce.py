@@ -34,7 +34,7 @@ class Helpers:
         for other in group:
             if other is statement:
                 break
-            position = add(position, _count(other))
+            position = add(position, product(ir.Size(name) for name in candidates(other)))
         name = self._winner_name(group)
         return ir.Compare(
             "==", add(position, row_major(candidates(statement))), ir.Access(name, statement.target.indices)
@@ -114,7 +114,3 @@ class Helpers:
             assert same is not None, "a statement with one candidate has no other factors"
             conditions.append(opposite(same))
         return ir.Statement(access, "*=", moved.value, conjunction((*conditions, moved.guard)))
-
-
-def _count(statement: ir.Statement) -> Expr:
-    return product(ir.Size(name) for name in candidates(statement))

@@ -29,17 +29,13 @@ def filled(template: Expr, values: dict[str, Expr]) -> Expr:
 
 def template(text: str, functions: Known = KNOWN) -> Expr:
     """A rule as a program has it: without the spans of its own text."""
-    return ir.transform(parse_expression(text, functions), _forget_span)
+    return ir.transform(parse_expression(text, functions), lambda node: replace(node, span=None))
 
 
 @cache
 def rule(text: str) -> Expr:
     """A text of the table, which speaks of the language's own functions alone."""
     return template(text, FUNCTIONS)
-
-
-def _forget_span(node: Expr) -> Expr:
-    return replace(node, span=None)
 
 
 def branches(node: ir.Call) -> Expr | None:

@@ -39,12 +39,8 @@ def share(loops: ir.Loops, first: int) -> ir.Loops:
         for k in range(position, len(body)):
             item = body[k]
             if isinstance(item, ir.Statement) and item.guard == guard:
-                body[k] = replace(item, value=_replace(item.value, value, held))
+                body[k] = replace(item, value=ir.exchange(item.value, value, held))
         body.insert(position, ir.Statement(held, "=", value, guard))
-
-
-def _replace(node: Expr, old: Expr, new: Expr) -> Expr:
-    return ir.transform(node, lambda n: new if n == old else n)
 
 
 def _most_worthwhile(body: list[ir.Item], first: int) -> tuple[Expr, Expr | None, int] | None:

@@ -47,11 +47,9 @@ class Recogniser:
         """The factor with the statement's own value read from its target: 1 - tanh(Z) ** 2 is 1 - Y ** 2."""
         if statement.operator != "=":
             return factor
-
-        def change(node: Expr) -> Expr:
-            return ir.Access(statement.target.tensor, statement.target.indices) if node == statement.value else node
-
-        return Over(ir.transform(factor.divisor, change)) if isinstance(factor, Over) else ir.transform(factor, change)
+        if isinstance(factor, Over):
+            return Over(ir.exchange(factor.divisor, statement.value, statement.target))
+        return ir.exchange(factor, statement.value, statement.target)
 
     def whole(self, access: ir.Access) -> tuple[str, ...] | None:
         """The indices of an access that reads or writes each element of its tensor once; None if it does not."""

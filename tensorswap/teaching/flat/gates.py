@@ -6,8 +6,9 @@ an earlier gate holds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from ...errors import ProgramError
 from ...language import ir
@@ -110,14 +111,10 @@ class _Gates:
     taken: set[str]
     gates: list[Gate] = field(default_factory=list)
     current: dict[str, Expr] = field(default_factory=dict)  # a target that several statements fill: its value so far
-    count: int = 0
+    numbers: Iterator[int] = field(default_factory=count)
 
     def fresh(self, letter: str = "s") -> str:
-        while True:
-            name = f"{letter}{self.count}"
-            self.count += 1
-            if name not in self.taken:
-                return name
+        return next(name for number in self.numbers if (name := f"{letter}{number}") not in self.taken)
 
     def statement(self, statement: ir.Statement, last: bool) -> None:
         """`last` is the statement that completes its target, which then has its name."""
@@ -156,6 +153,3 @@ class _Gates:
         self.taken.add(gate.name)
         self.gates.append(gate)
         return ir.Access(gate.name)
-
-
-__all__ = ["Gate", "check_scalar", "gates", "joined", "needed", "scalar_output"]

@@ -120,7 +120,7 @@ class _Writer:
     @staticmethod
     def _held(gate: Gate, value: Expr) -> Expr:
         """The gate's own value is read where the derivative has it: it was computed on the way forward."""
-        return ir.transform(value, lambda node: ir.Access(gate.name) if node == gate.value else node)
+        return ir.exchange(value, gate.value, ir.Access(gate.name))
 
     def _condition(self, node: Expr) -> str:
         text = self.text(node)

@@ -13,7 +13,7 @@ from ...arrays import Array, Integers
 from ...errors import ArgumentError
 from ...language import ir
 from ...language.bound import Bound
-from ...program import Program
+from ...program import Program, merged
 from ...rules.activity import integer_uses
 from ...rules.derived_names import next_suffix
 from ...rules.tangent import tangent
@@ -79,7 +79,7 @@ class Compressed:
     _derivatives: dict[str, Program] = field(default_factory=dict)
 
     def __call__(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> SparseJacobian:
-        arguments = {**(mapping or {}), **arrays}
+        arguments = merged(mapping, arrays)
         bound = self.sparsity.bind(arguments)
         pattern, mode, colours = self._colouring(bound)
         axes = bound.sizes.shapes[self.sparsity.linear.name]

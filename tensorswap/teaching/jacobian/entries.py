@@ -80,6 +80,3 @@ def _extents(loops: ir.Loops, tensor: str) -> tuple[Expr, ...]:
         return node
 
     return tuple(ir.transform(shapes.extent(tensor, axis), close) for axis in range(rank))
-
-
-__all__ = ["MODES", "checked", "jacobian", "linear"]

@@ -20,7 +20,7 @@ from ...language.paths import always_read
 from ...language.render import access as show_access
 from ...language.render import expression as show
 from ...lazy import cached_property
-from ...program import Program, shapes_as_arrays
+from ...program import Program, merged, shapes_as_arrays
 from ...rules.activity import integer_uses
 from ...run.arguments import bind
 from .entries import linear
@@ -57,7 +57,7 @@ class Sparsity:
 
     def pattern(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Pattern:
         """The nonzeros for arrays, or shapes, of the inputs; an array inside brackets must be given itself."""
-        return self.pattern_of(self.bind({**(mapping or {}), **arrays}))
+        return self.pattern_of(self.bind(merged(mapping, arrays)))
 
     def bind(self, arguments: Mapping[str, Any]) -> Bound:
         """The sizes of a call. A tuple stands for an array of that shape."""
