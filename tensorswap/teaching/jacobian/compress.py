@@ -13,10 +13,11 @@ from ...arrays import Array, Integers
 from ...errors import ArgumentError
 from ...language import ir
 from ...language.bound import Bound
-from ...program import Program, merged
+from ...program import Program
 from ...rules.activity import integer_uses
 from ...rules.derived_names import next_suffix
 from ...rules.tangent import tangent
+from ...run.arguments import merged
 from .entries import MODES
 from .pattern import Pattern, check_size
 from .sparsity import Sparsity, sparsity

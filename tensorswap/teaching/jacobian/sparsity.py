@@ -20,9 +20,9 @@ from ...language.paths import always_read
 from ...language.render import access as show_access
 from ...language.render import expression as show
 from ...lazy import cached_property
-from ...program import Program, merged, shapes_as_arrays
+from ...program import Program, shapes_as_arrays
 from ...rules.activity import integer_uses
-from ...run.arguments import bind
+from ...run.arguments import bind, merged
 from .entries import linear
 from .linear import Linear, Term
 from .pattern import Pattern, pattern_of
