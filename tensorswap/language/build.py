@@ -104,19 +104,17 @@ def divide(a: Expr, b: Expr) -> Expr:
 
 
 def floor_divide(a: Expr, b: Expr) -> Expr:
-    if is_one(b):
-        return a
-    if isinstance(a, Number) and isinstance(b, Number) and _integers(a, b) and b.value != 0:
-        return Number(a.value // b.value)
-    return Binary("//", a, b)
+    return a if is_one(b) else _divided("//", a, b)
 
 
 def remainder(a: Expr, b: Expr) -> Expr:
-    if is_one(b):
-        return ZERO
+    return ZERO if is_one(b) else _divided("%", a, b)
+
+
+def _divided(operator: str, a: Expr, b: Expr) -> Expr:
     if isinstance(a, Number) and isinstance(b, Number) and _integers(a, b) and b.value != 0:
-        return Number(a.value % b.value)
-    return Binary("%", a, b)
+        return Number(WHOLE[operator](a.value, b.value))
+    return Binary(operator, a, b)
 
 
 def _extreme(name: str, a: Expr, b: Expr) -> Expr:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -83,6 +83,11 @@ class _LostIndentation(Exception):  # becomes a SyntaxFault where the text is at
         self.position = position
 
 
+def _node(kind: Callable[..., Any], *first: Any) -> Callable[..., Any]:
+    """A rule whose parts are those of a node as they stand."""
+    return lambda self, meta, items: kind(*first, *items, span=self._span(meta))
+
+
 @v_args(meta=True)
 class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub lacks its parameters
     """One method for each rule of the grammar; not recursive, so that a deep tree is no danger."""
@@ -115,14 +120,14 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
             raise LimitError(f"a name has at most {limits.NAME_LENGTH} characters", span, "shorten it")
         return name
 
+    inside, negation, tensor_parameter = _node(ir.Inside), _node(ir.Unary, "not"), _node(ir.Argument)
+    logic_and, logic_or = _node(ir.Logic, "and"), _node(ir.Logic, "or")
+
     def number(self, meta: Any, items: list[Token]) -> ir.Number:
         return ir.Number(_number(items[0], self._span(meta)), span=self._span(meta))
 
     def infinity(self, meta: Any, items: list[Any]) -> ir.Number:
         return ir.Number(float("inf"), span=self._span(meta))
-
-    def inside(self, meta: Any, items: list[Any]) -> ir.Inside:
-        return ir.Inside(span=self._span(meta))
 
     def parenthesis(self, meta: Any, items: list[ir.Expr]) -> ir.Expr:
         return items[0]
@@ -140,15 +145,6 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
 
     def plus(self, meta: Any, items: list[Any]) -> Any:
         return items[1]
-
-    def negation(self, meta: Any, items: list[ir.Expr]) -> ir.Unary:
-        return ir.Unary("not", items[0], span=self._span(meta))
-
-    def logic_and(self, meta: Any, items: list[ir.Expr]) -> ir.Logic:
-        return ir.Logic("and", items[0], items[1], span=self._span(meta))
-
-    def logic_or(self, meta: Any, items: list[ir.Expr]) -> ir.Logic:
-        return ir.Logic("or", items[0], items[1], span=self._span(meta))
 
     def compared(self, meta: Any, items: list[Any]) -> ir.Expr:
         span = self._span(meta)
@@ -223,9 +219,6 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
         minus, digits = items
         value = _number(digits, self._span(meta))
         return -value if minus else value
-
-    def tensor_parameter(self, meta: Any, items: list[ir.Access]) -> ir.Argument:
-        return ir.Argument(items[0], span=self._span(meta))
 
     def default_parameter(self, meta: Any, items: list[Any]) -> ir.Argument:
         access, operator, default = items

@@ -197,8 +197,7 @@ def _largest(node: Expr, name: str, extent: Expr, index: Mapping[str, Expr]) -> 
 
 def _own_size(constant: Expr, name: str) -> tuple[int, Expr | None]:
     """Splits a constant into a whole multiple of size(name) and the rest; None for the rest if it cannot be split."""
-    marked = ir.transform(constant, lambda n: ir.Index("size") if n == ir.Size(name) else n)
-    form = affine(marked)
+    form = affine(ir.exchange(constant, ir.Size(name), ir.Index("size")))
     if form is None:
         return 0, None
     multiple = form.terms.get("size", ZERO)
@@ -215,19 +214,27 @@ def resolve(
     given: Mapping[str, int],
 ) -> Sizes:
     """The numbers of one call, from the shapes of the inputs; every disagreement is collected, then raised."""
-    _check_missing(loops, rules)
+    if rules.missing:
+        raise ShapeError([_missing_size(loops, name).faults[0] for name in rules.missing])
     index: dict[str, int] = {}
     active: list[str] = []
 
+    def formula(node: Expr, key: str, named: str, declared: str) -> int:
+        """The value of a size that others may ask for meanwhile."""
+        if key in active:
+            raise ShapeError(f"the size of {named} depends on itself", hint=f"declare `{declared} = ...`")
+        active.append(key)
+        value = evaluate(node, size_of, axis_of, statics)
+        active.pop()
+        return value
+
     def size_of(name: str) -> int:
         if name not in index:
-            if name in active:
-                raise ShapeError(f"the size of index {name} depends on itself", hint=f"declare `size({name}) = ...`")
             if name not in given and name not in rules.index:
                 raise _missing_size(loops, name)
-            active.append(name)
-            index[name] = given[name] if name in given else formula(rules.index[name])
-            active.pop()
+            index[name] = (
+                given[name] if name in given else formula(rules.index[name], name, f"index {name}", f"size({name})")
+            )
         return index[name]
 
     def axis_of(tensor: str, place: int) -> int:
@@ -241,19 +248,8 @@ def resolve(
         place = place + loops.ranks.get(tensor, 0) if place < 0 else place
         if (tensor, place) not in rules.axis:
             raise _missing_axis(loops, tensor, place)
-        key = f"{tensor},{place}"
-        if key in active:
-            raise ShapeError(
-                f"the size of {tensor}'s axis {place} depends on itself",
-                hint=f"declare `size({tensor}, {place}) = ...`",
-            )
-        active.append(key)
-        value = formula(rules.axis[tensor, place])
-        active.pop()
-        return value
-
-    def formula(node: Expr) -> int:
-        return evaluate(node, size_of, axis_of, statics)
+        node = rules.axis[tensor, place]
+        return formula(node, f"{tensor},{place}", f"{tensor}'s axis {place}", f"size({tensor}, {place})")
 
     for name in (*loops.indices, *given):
         if name != ir.BATCH and size_of(name) < 0:
@@ -277,11 +273,6 @@ def resolve(
 
 def _declaration_span(loops: ir.Loops, name: str) -> Span | None:
     return next((d.span for d in loops.sizes if d.subject == ir.Size(name)), None)
-
-
-def _check_missing(loops: ir.Loops, rules: SizeRules) -> None:
-    if rules.missing:
-        raise ShapeError([_missing_size(loops, name).faults[0] for name in rules.missing])
 
 
 def _missing_size(loops: ir.Loops, name: str) -> ShapeError:

@@ -146,15 +146,11 @@ class Shapes:
                 sizes[ir.Size(name)] = ir.SizeDeclaration(ir.Size(name), value)
         for declaration in self.forward.sizes:
             subject = declaration.subject
-            if isinstance(subject, ir.AxisSize):
-                if subject.tensor in derived.written:
-                    sizes.setdefault(subject, declaration)
-            elif subject.index in used:
+            if subject.tensor in derived.written if isinstance(subject, ir.AxisSize) else subject.index in used:
                 sizes.setdefault(subject, declaration)
         for declaration in self._derived_axes(derived):
             sizes.setdefault(declaration.subject, declaration)
         known = self._shown(derived)
-        closed: dict[Expr, ir.SizeDeclaration] = {}
         while True:
             asked = {n.index for d in sizes.values() for n in ir.walk(d.value) if isinstance(n, ir.Size)}
             asked |= used
@@ -166,9 +162,8 @@ class Shapes:
                 break
             for name in new:
                 sizes[ir.Size(name)] = ir.SizeDeclaration(ir.Size(name), self.rules.index[name], inferred=True)
-        for key, declaration in sizes.items():
-            closed[key] = replace(declaration, value=self._close(declaration.value, derived))
-        return replace(derived, sizes=tuple(closed.values()))
+        closed = tuple(replace(d, value=self._close(d.value, derived)) for d in sizes.values())
+        return replace(derived, sizes=closed)
 
     def _close(self, value: Expr, derived: ir.Loops) -> Expr:
         """Sizes of tensors that the derived program no longer has are replaced by what they were."""

@@ -92,7 +92,7 @@ FAULTS = (
     ),
     Fault(
         "the third statement counts from the second", "off by one", "rules/reduce.py",
-        "position = add(position, _count(other))", "position = _count(other)",
+        "position = add(position, product(", "position = add(ZERO, product(",
         (EDGES + "test_maximum_over_three_statements_routes_to_one",),
         "two statements hide it",
     ),
