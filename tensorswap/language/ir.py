@@ -550,6 +550,12 @@ def fresh(name: str, taken: set[str] | frozenset[str]) -> str:
     return name if name not in taken else next(c for n in count(1) if (c := f"{name}{n}") not in taken)
 
 
+def claim(name: str, taken: set[str]) -> str:
+    """A fresh name, which is taken from now on."""
+    taken.add(made := fresh(name, taken))
+    return made
+
+
 def depth(node: Expr) -> int:
     """How deep an expression nests, without recursion: it is asked before anything recursive may run."""
     deepest, level = 0, [node]

@@ -229,12 +229,12 @@ def resolve(
         return value
 
     def size_of(name: str) -> int:
-        if name not in index:
-            if name not in given and name not in rules.index:
-                raise _missing_size(loops, name)
-            index[name] = (
-                given[name] if name in given else formula(rules.index[name], name, f"index {name}", f"size({name})")
-            )
+        if name in index:
+            return index[name]
+        if name not in given and name not in rules.index:
+            raise _missing_size(loops, name)
+        known = given.get(name)
+        index[name] = formula(rules.index[name], name, f"index {name}", f"size({name})") if known is None else known
         return index[name]
 
     def axis_of(tensor: str, place: int) -> int:

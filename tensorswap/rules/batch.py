@@ -83,10 +83,7 @@ def expand_batch(loops: ir.Loops, ranks: Mapping[str, int]) -> ir.Loops:
         )
     count = next(iter(counts.values()), 0)
     taken = set(loops.names)
-    names = []
-    for position in range(count):
-        names.append(ir.fresh(f"b{position}", taken))
-        taken.add(names[-1])
+    names = [ir.claim(f"b{position}", taken) for position in range(count)]
     indices = tuple(ir.Index(name) for name in names)
 
     def change(node: Expr) -> Expr:

@@ -32,8 +32,7 @@ class FreshIndices:
         return self.by_axis[key]
 
     def make(self, name: str, size: Expr) -> str:
-        new = ir.fresh(name, self.taken)
-        self.taken.add(new)
+        new = ir.claim(name, self.taken)
         self.declared[new] = size
         return new
 

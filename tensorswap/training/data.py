@@ -212,18 +212,13 @@ class Picker:
 def picker(names: Set[str], data: Data, batch: str) -> Picker:
     """`names` are those of the training step: its tensors and the picker's lie side by side."""
     taken = set(names)
-
-    def fresh(name: str) -> str:
-        taken.add(made := ir.fresh(name, taken))
-        return made
-
-    rows = fresh("rows")
-    whole = {name: fresh(f"{name}_all") for name in data.examples}
+    rows = ir.claim("rows", taken)
+    whole = {name: ir.claim(f"{name}_all", taken) for name in data.examples}
     row = ir.Access(rows, (ir.Index(batch),))
     body = []
     for name, array in data.examples.items():
         axis = data.axes[name]
-        own = [batch if k == axis else fresh(f"axis{k}_{name}") for k in range(array.ndim)]
+        own = [batch if k == axis else ir.claim(f"axis{k}_{name}", taken) for k in range(array.ndim)]
         places = tuple(ir.Index(place) for place in own)
         picked = ir.Access(whole[name], (*places[:axis], row, *places[axis + 1 :]))
         body.append(ir.Statement(ir.Access(name, places), "=", picked))

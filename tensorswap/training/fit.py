@@ -111,7 +111,9 @@ def fit(
     )
     run.validate_with(validation)
     run.resume(resume, path)
-    run.save_to(path, seconds)
+    if path is not None:  # a place that cannot be written is told before time is spent on training
+        files.refuse_place(path)
+    run.path, run.seconds = path, seconds
     return run.train(truth("progress", progress))
 
 
@@ -279,7 +281,8 @@ class _Run:
                 spent = max(time.monotonic() - before, 1e-6)
                 self.length = max(int(made * min(AWAY / spent, 8.0)) // size * size, size)
                 progress.tell(self.position.step, self.last())
-                self.save_in_time()
+                if time.monotonic() - self.saved >= self.seconds:
+                    self.save()
                 if self.asked:
                     return
         self.position = replace(self.position, epoch=epoch + 1, chunk=0, example=0)
@@ -359,16 +362,6 @@ class _Run:
             "dtype": str(self.dtype),
             "number of examples": examples,
         }
-
-    def save_to(self, path: Path | None, seconds: float) -> None:
-        """Where the run is kept: a place that cannot be written is told before time is spent on training."""
-        if path is not None:
-            files.refuse_place(path)
-        self.path, self.seconds = path, seconds
-
-    def save_in_time(self) -> None:
-        if time.monotonic() - self.saved >= self.seconds:
-            self.save()
 
     def save(self) -> None:
         """Keeps the run, if that was asked for; what has been learned is not lost for want of a place."""

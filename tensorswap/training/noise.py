@@ -9,6 +9,7 @@ from ..errors import ArgumentError, Span
 from ..language import ir
 from ..language.functions import RANDOM
 from ..language.render import expression as show
+from ..rules.activity import reached
 from ..rules.expand import expand
 
 
@@ -24,20 +25,13 @@ class Noise:
 def noises(loops: ir.Loops) -> list[Noise]:
     """Every random call of a program."""
     loops = expand(loops)
-    behind: dict[str, frozenset[str]] = {name: frozenset([name]) for name in loops.inputs}
+    steps = [(s.target.tensor, ir.tensors_read(s)) for s in loops.statements]
+    behind = {name: reached([name], steps) for name in loops.inputs}
 
-    def inputs(nodes: Iterable[ir.Expr]) -> frozenset[str]:
-        names = {n.tensor for node in nodes for n in ir.walk(node) if isinstance(n, ir.Access)}
-        return frozenset[str]().union(*(behind.get(name, frozenset()) for name in names))
+    def inputs(arguments: Iterable[ir.Expr]) -> frozenset[str]:
+        names = {n.tensor for node in arguments for n in ir.walk(node) if isinstance(n, ir.Access)}
+        return frozenset(name for name, found in behind.items() if found & names)
 
-    grown = True
-    while grown:  # blocks read what later statements write
-        grown = False
-        for statement in loops.statements:
-            target = statement.target.tensor
-            found = inputs(statement.nodes) | behind.get(target, frozenset())
-            grown = grown or found != behind.get(target)
-            behind[target] = found
     return [
         Noise(show(node), node.span, inputs(node.arguments))
         for statement in loops.statements

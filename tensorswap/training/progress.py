@@ -49,12 +49,9 @@ class Progress:
         share = done / max(self.total, 1)
         full = round(BAR * share)
         bar = f"[{'=' * full}{' ' * (BAR - full)}] " if self.live else ""
+        rate = f"{speed:,.0f}" if speed >= 10 else f"{speed:.2g}"
         told = "  ".join(f"{name} {value:.4g}" for name, value in parts.items())
-        return f"{bar}step {done}/{self.total}  {told}  {_rate(speed)}  {_clock(left)} left"
-
-
-def _rate(speed: float) -> str:
-    return f"{speed:,.0f} steps/s" if speed >= 10 else f"{speed:.2g} steps/s"
+        return f"{bar}step {done}/{self.total}  {told}  {rate} steps/s  {_clock(left)} left"
 
 
 def _clock(seconds: float) -> str:

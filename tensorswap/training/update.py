@@ -34,13 +34,8 @@ class Update:
     def state(self) -> dict[str, dict[str, str]]:
         """The names of an optimiser's state, for each parameter: that of `m` for W is W_m."""
         taken = set(self.model.loops.names)
-        found: dict[str, dict[str, str]] = {}
-        for name in self.parameters:
-            found[name] = {}
-            for kind in self.optimizer.state(self.model.loops.ranks[name]):
-                found[name][kind] = ir.fresh(f"{name}_{kind}", taken)
-                taken.add(found[name][kind])
-        return found
+        kinds = {name: self.optimizer.state(self.model.loops.ranks[name]) for name in self.parameters}
+        return {name: {kind: ir.claim(f"{name}_{kind}", taken) for kind in own} for name, own in kinds.items()}
 
     @cached_property
     def results(self) -> tuple[str, ...]:
@@ -75,23 +70,18 @@ class Update:
     def _updates(self) -> tuple[ir.Item, ...]:
         """The statements of all updates: they know the gradients by their names alone."""
         taken = {*self.model.loops.names, *self.outputs, "lr", "step"}
-
-        def fresh(name: str) -> str:
-            taken.add(made := ir.fresh(name, taken))
-            return made
-
         ranks = self.model.loops.ranks
-        places = {n: tuple(ir.Index(fresh(f"{n}_{k}")) for k in range(ranks[n])) for n in self.parameters}
+        places = {n: tuple(ir.Index(ir.claim(f"{n}_{k}", taken)) for k in range(ranks[n])) for n in self.parameters}
         gradients = {name: ir.Access(f"{name}.grad", places[name]) for name in self.parameters}
         body: list[ir.Item] = [ir.Statement(gradients[n], "=", ir.Access(n, places[n])) for n in self.parameters]
         kept = len(body)  # these only tell the number of axes, and go
         if self.clip is not None:
-            square, scale = ir.Access(fresh("clip_square")), ir.Access(fresh("clip_scale"))
+            square, scale = (ir.Access(ir.claim(f"clip_{name}", taken)) for name in ("square", "scale"))
             body += [ir.Statement(square, "+=", ir.Binary("**", g, ir.Number(2))) for g in gradients.values()]
             norm = ir.Binary("+", ir.Call("sqrt", (square,)), ir.Number(1e-6))
             body.append(ir.Statement(scale, "=", build.minimum(build.ONE, ir.Binary("/", ir.Number(self.clip), norm))))
             for name, gradient in gradients.items():
-                gradients[name] = ir.Access(fresh(f"{name}_clipped"), places[name])
+                gradients[name] = ir.Access(ir.claim(f"{name}_clipped", taken), places[name])
                 body.append(ir.Statement(gradients[name], "=", build.multiply(scale, gradient)))
         for name in self.parameters:
             body.append(self.optimizer.call(name, gradients[name].tensor, ranks[name], self.state[name]))

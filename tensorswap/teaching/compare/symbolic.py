@@ -151,8 +151,7 @@ class Symbolic:
             if node == self.derivative:
                 lines.append(f"{result} = {show(value)}")
             elif _is_operation(what) and uses[node] > 1:
-                name = ir.fresh(f"t{len(lines)}", taken)
-                taken.add(name)
+                name = ir.claim(f"t{len(lines)}", taken)
                 lines.append(f"{name} = {show(value)}")
                 value = ir.Access(name)
             made[node] = value

@@ -46,8 +46,7 @@ class Linear:
     def __post_init__(self) -> None:
         self.result = self.derivative.outputs[0]
         self.fresh = FreshIndices({*self.derivative.names, *self.taken})
-        self.name = ir.fresh("J", self.fresh.taken)
-        self.fresh.taken.add(self.name)
+        self.name = ir.claim("J", self.fresh.taken)
         self.shapes = Shapes(self.derivative, fresh=self.fresh)
         self.active = depends_smoothly(self.derivative, [self.seed])
 
