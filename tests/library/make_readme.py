@@ -9,6 +9,7 @@ import statistics
 from pathlib import Path
 
 from tensorswap import library
+from tensorswap.language.render import header as show_header
 
 from .rows import FAMILIES, all_rows, rows_of
 
@@ -27,6 +28,16 @@ and `_none` are the other reductions. `models/` holds whole models.
 `make test` compares values and gradients with what PyTorch computed ({cases:,} cases, float64 to 1e-9 and float32), and
 second derivatives where there are any. The tables below are made by `python -m tests.library.make_readme`.
 
+**Axes.** A signature shows them in their order; `...` are any leading (batch) axes. Sequences stand as in PyTorch: time
+first, then the batch, `[t,b,d]`, in recurrent layers, conditional random fields, hidden Markov models and CTC; the batch
+first, `[b,t,d]`, in attention, scans and convolutions. A tensor in another order has the same number of axes, so no op
+can tell: write `X[t,b,d] = Y[b,t,d]` in front.
+
+**Options** are whole numbers known before a call is compiled (`: int`), or plain numbers. `stride: int[stride_h,stride_w]`
+is one number for all axes or one for each, `stride=2` or `stride=(2, 1)`. A tensor with a default, `bias[o]=0`, may be
+left out.
+
+- **op**: its signature, `name(arguments) -> results`.
 - **lines**: statements and header of the definition, comments and empty lines not counted.
 - **C lines**: those of the files that it stands for in THNN, PyTorch's old C library of forward and backward passes.
 - **second**: whether second derivatives are compared as well.
@@ -75,7 +86,7 @@ def readme() -> str:
             c = sum(c_lines[name] for name in row.thnn)
             oracle = row.oracle.replace("|", "\\|")
             cells = [
-                f"`{row.name}`",
+                f"`{signature(row.name)}`",
                 described[row.name].replace("|", "\\|"),
                 str(counts[row.name]),
                 str(c) if row.thnn and c else "",
@@ -85,6 +96,12 @@ def readme() -> str:
             ]
             parts.append("| " + " | ".join(cells) + " |")
     return "\n".join(parts) + "\n"
+
+
+def signature(name: str) -> str:
+    header = library.definitions()[name].header
+    assert header is not None
+    return show_header(header).removeprefix("def ").removesuffix(":").replace("|", "\\|")
 
 
 def with_callees(names: set[str]) -> set[str]:

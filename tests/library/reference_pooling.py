@@ -13,6 +13,7 @@ __all__ = [
     "feature_lp_pool",
     "fractional_starts",
     "grid_positions",
+    "interpolate",
     "linear_weights",
     "max_unpool",
     "nearest_taps",
@@ -46,8 +47,18 @@ def max_unpool(values: Tensor, indices: Tensor, unpooled: Tensor, axes: int) -> 
     return out
 
 
-def nearest_taps(input_size: int, output_size: int) -> Tensor:
-    return torch.tensor([j * input_size // output_size for j in range(output_size)])
+def interpolate(
+    x: Tensor, size: int | tuple[int, ...], factor: int | tuple[int, ...], mode: str, align: bool | None = None
+) -> Tensor:
+    """By a size, or if that is 0 by a factor."""
+    given = size if isinstance(size, int) else size[0]
+    chosen = {"size": size} if given else {"scale_factor": factor}
+    return F.interpolate(x, mode=mode, align_corners=align, **chosen)
+
+
+def nearest_taps(input_size: int, output_size: int, exact: int) -> Tensor:
+    mode = "nearest-exact" if exact else "nearest"
+    return F.interpolate(torch.arange(input_size)[None, None].double(), output_size, mode=mode)[0, 0].long()
 
 
 def axis_taps(input_size: int, output_size: int, taps: int, align_corners: int) -> tuple[Tensor, Tensor]:

@@ -214,6 +214,7 @@ def constant_pad_nd(input: Tensor, pad: Any, value: float = 0) -> Case:
 
 MODES = {
     "nearest": "interpolate_nearest{}d",
+    "nearest-exact": "interpolate_nearest{}d",
     "area": "interpolate_area{}d",
     "linear": "interpolate_linear",
     "bilinear": "interpolate_bilinear",
@@ -237,12 +238,17 @@ def interpolate(
         raise Unexpressed(f"the mode {mode}")
     if antialias:
         raise Unexpressed("smoothing against aliases")
+    options: dict[str, Any] = {}
     if size is None:
         factors = [scale_factor] * axes if isinstance(scale_factor, int | float) else list(scale_factor)
         if any(f != int(f) for f in factors) and not recompute_scale_factor and mode != "area":
             raise Unexpressed("a scale factor that is no whole number")
+        whole = all(f == int(f) for f in factors)
         size = [int(s * f) for s, f in zip(input.shape[2:], factors, strict=True)]
-    options = output_sizes(axes, size, input.shape)
+        options = options_of(axes, scale_factor=[int(f) for f in factors]) if whole else {}
+    options = options or output_sizes(axes, size, input.shape)
+    if mode == "nearest-exact":
+        options["exact"] = 1
     if "linear" in mode or mode == "bicubic":
         options["align_corners"] = int(bool(align_corners))
     return Case(MODES[mode].format(axes), {"input": input}, options)
