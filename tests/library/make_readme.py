@@ -29,13 +29,13 @@ and `_none` are the other reductions. `models/` holds whole models.
 second derivatives where there are any. The tables below are made by `python -m tests.library.make_readme`.
 
 **Axes.** A signature shows them in their order; `...` are any leading (batch) axes. Sequences stand as in PyTorch: time
-first, then the batch, `[t,b,d]`, in recurrent layers, conditional random fields, hidden Markov models and CTC; the batch
-first, `[b,t,d]`, in attention, scans and convolutions. A tensor in another order has the same number of axes, so no op
-can tell: write `X[t,b,d] = Y[b,t,d]` in front.
+first, then the batch, `[t,b,d]`, in recurrent layers, conditional random fields, hidden Markov models and CTC; the
+batch first, `[b,t,d]`, in attention, scans and convolutions. A tensor in another order has the same number of axes, so
+no op can tell: write `X[t,b,d] = Y[b,t,d]` in front.
 
-**Options** are whole numbers known before a call is compiled (`: int`), or plain numbers. `stride: int[stride_h,stride_w]`
-is one number for all axes or one for each, `stride=2` or `stride=(2, 1)`. A tensor with a default, `bias[o]=0`, may be
-left out.
+**Options** are whole numbers known before a call is compiled (`: int`), or plain numbers. An option with parts,
+`stride: int[stride_h,stride_w]`, is one number for all axes or one for each: `stride=2` or `stride=(2, 1)`. A tensor
+with a default, `bias[o]=0`, may be left out.
 
 - **op**: its signature, `name(arguments) -> results`.
 - **lines**: statements and header of the definition, comments and empty lines not counted.

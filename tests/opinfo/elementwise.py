@@ -132,9 +132,11 @@ adapts("sub")(scaled("-"))
 
 @adapts("div")
 def div(input: Any, other: Any, rounding_mode: str | None = None) -> Case:
-    if rounding_mode == "trunc":
-        raise Unexpressed("division that rounds towards 0")
-    text = "X[...] // Z[...]" if rounding_mode == "floor" else "X[...] / Z[...]"
+    text = {
+        None: "X[...] / Z[...]",
+        "floor": "X[...] // Z[...]",
+        "trunc": "X[...] // Z[...] + (1 if X[...] % Z[...] != 0 and X[...] * Z[...] < 0 else 0)",
+    }[rounding_mode]
     return operator("div", text)(input, other)
 
 

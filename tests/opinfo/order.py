@@ -62,9 +62,9 @@ def flipud(input: Tensor) -> Case:
 
 @adapts("rot90")
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Case:
-    if k % 4 != 1:
-        raise Unexpressed("other turns than one to the left")
-    return Case("rot90", {"input": input.movedim(dims, (-2, -1))}, arrange=lambda out: out.movedim(dims, (-2, -1)))
+    turns = [f"turned{turn + 1} = rot90(turned{turn})" for turn in range(k % 4)]
+    text = "\n".join(["turned0[...,i,j] = input[...,i,j]", *turns, f"return turned{k % 4}"])
+    return Case(text, {"input": input.movedim(dims, (-2, -1))}, arrange=lambda out: out.movedim(dims, (-2, -1)))
 
 
 def triangle(program: str) -> Any:
