@@ -62,13 +62,12 @@ def with_torch(op: str) -> Callable[[], Results]:
 
     import tensorswap as ts
     from tests.library import reference
-    from tests.library.make_answers import defaults
+    from tests.library.make_answers import oracle_values
 
     arrays, options = given(op)
     row, program = ROWS[op], ts.load(op)
     tensors = {n: torch.tensor(a, requires_grad=a.dtype.kind == "f" and n not in row.fixed) for n, a in arrays.items()}
-    values = {**defaults(program), **options, **tensors}
-    values |= {name: values[value] for name, value in values.items() if isinstance(value, str)}
+    values = oracle_values(program, options, tensors)
     code = compile(row.oracle, op, "eval")
     names = {"torch": torch, "F": F, "R": reference}
     leaves = {n: t for n, t in tensors.items() if t.requires_grad}

@@ -40,15 +40,20 @@ def defaults(program: ts.Program) -> dict[str, Any]:
     return found
 
 
-def answer(row: Op, case: str) -> dict[str, Array]:
-    program = ts.load(row.name)
-    arrays, options = arrays_of(row.name, case), options_of(case)
-    tensors = {n: torch.tensor(a, requires_grad=a.dtype.kind == "f" and n not in row.fixed) for n, a in arrays.items()}
+def oracle_values(program: ts.Program, options: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any]:
+    """What an oracle may name: all arguments, those with parts as tuples."""
     values = {**defaults(program), **each_part(program.loops, options), **tensors}
     for name, value in values.items():
         if isinstance(value, str):  # it follows another, which stands before it
             values[name] = values[value]
-    values |= {name: tuple(values[part] for part in parts) for name, parts in program.loops.options.items()}
+    return values | {name: tuple(values[part] for part in parts) for name, parts in program.loops.options.items()}
+
+
+def answer(row: Op, case: str) -> dict[str, Array]:
+    program = ts.load(row.name)
+    arrays, options = arrays_of(row.name, case), options_of(case)
+    tensors = {n: torch.tensor(a, requires_grad=a.dtype.kind == "f" and n not in row.fixed) for n, a in arrays.items()}
+    values = oracle_values(program, options, tensors)
     result = eval(row.oracle, {"torch": torch, "F": F, "R": reference}, values)  # the table is our own text
     results = result if isinstance(result, tuple) else (result,)
     assert len(results) == len(program.outputs), f"{row.name}: {len(results)} answers for {program.outputs}"

@@ -96,7 +96,8 @@ def report(tallies: Sequence[Tally]) -> str:
     for tally in tallies:
         total += tally.kinds
         reasons += tally.reasons
-    lines = ["", f"{len(tallies)} ops, {sum(total.values()):,} samples"]
+    share = 100 * total[RIGHT] / max(sum(total.values()), 1)
+    lines = ["", f"{len(tallies)} ops, {sum(total.values()):,} samples, {share:.1f} % of them right"]
     lines += [f"{total[kind]:8,}  {kind}" for kind in OUTCOMES]
     for kind in (UNEXPRESSED, REFUSED, BEYOND, RIGHT, *FAULTS):
         found = [(count, text) for (what, text), count in reasons.most_common() if what == kind]
