@@ -31,6 +31,7 @@ from .rules.derivation import Adjoint, Derivation, Gradient, HessianVector, Tang
 from .rules.derived_names import next_suffix
 from .rules.inline import inline
 from .run.arguments import bind
+from .run.call import check_origin
 from .run.execute import Executable
 from .run.runnable import Runnable
 from .trust.certify import certify_derivative, certify_plan
@@ -125,9 +126,10 @@ class Program(Runnable):
         """The same call through the interpreter, which looks at each statement: as `ts.debug` says, if not told."""
         nan = switches().nan if nan is None else nan
         bounds = switches().bounds if bounds is None else bounds
-        if not bounds:
-            self._check_origin(arguments)
-        elif self._origin is not None and self._origin._is_complete(arguments):
+        origin = None if bounds else self._bound_origin(arguments)
+        if origin is not None:
+            check_origin(origin)
+        elif bounds and self._origin is not None and self._origin._is_complete(arguments):
             own = {name: value for name, value in arguments.items() if name in self._origin._loops.names}
             self._origin._for_call(own)._watched(own, nan, bounds)
         return watch.run(bind(self._loops, arguments), nan, bounds, self._note)

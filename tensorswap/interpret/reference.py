@@ -27,10 +27,12 @@ def run(bound: Bound) -> dict[str, Array]:
     return {name: interpreter.result(name, bound.dtype) for name in loops.outputs}
 
 
-def check(bound: Bound) -> bool:
-    """The checks that a run makes before it starts; True if it took the values of the inputs, not only their range."""
+def check(bound: Bound, values: bool = True) -> None:
+    """The checks that a run makes before it starts; without `values`, those that depend on sizes alone."""
     with np.errstate(all="ignore"):
-        return Interpreter(bound.loops, bound.arrays, bound.sizes, bound.types).check_accesses(bound.unproven())
+        uses = bound.unproven()
+        interpreter = Interpreter(bound.loops, bound.arrays, bound.sizes, bound.types)
+        interpreter.check_accesses([use for use in uses if values or not use.reads])
 
 
 class Interpreter(State):
@@ -53,8 +55,8 @@ class Interpreter(State):
         kind = self.types.tensors[name]
         return array.astype(default) if kind.weak and kind.dtype.kind == "f" else array
 
-    def check_accesses(self, open_uses: Sequence[Use]) -> bool:
-        """Checks the accesses that intervals do not show to be in bounds, point by point (then it says True).
+    def check_accesses(self, open_uses: Sequence[Use]) -> None:
+        """Checks the accesses that intervals do not show to be in bounds, point by point.
 
         An access whose condition depends on a computed value can only be checked when that value is there: at its read.
         """
@@ -67,4 +69,3 @@ class Interpreter(State):
             for condition in use.conditions:
                 mask = mask & grid.truth(condition, mask)
             grid.places(use.access, mask)
-        return bool(open_uses)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +20,15 @@ from .types import Kind, Types, infer_types
 Ranges = Mapping[str, tuple[int, int]]
 
 
-def ranges_of(arrays: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
-    """The least and greatest value of every integer array; of one that holds none, nothing is ever read."""
+def ranges_of(arrays: Mapping[str, Any], names: Container[str] | None = None) -> dict[str, tuple[int, int]]:
+    """The least and greatest value of integer arrays: of all, or of those named and of words that may be too large for
+    signed ones. Of an array that holds none, nothing is ever read."""
     return {
         name: (int(value.min()), int(value.max())) if value.size else (0, 0)
         for name, value in arrays.items()
-        if isinstance(value, np.ndarray) and value.dtype.kind in "iu"
+        if isinstance(value, np.ndarray)
+        and value.dtype.kind in "iu"
+        and (names is None or name in names or value.dtype == np.uint64)
     }
 
 

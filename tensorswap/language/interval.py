@@ -37,18 +37,22 @@ def interval(node: Expr, sizes: IndexSizes, gathered: Mapping[str, Bounds] | Non
         case ir.Binary(operator="+" | "-" | "*" | "//" | "%" as operator, left=left, right=right):
             a, b = interval(left, sizes, gathered), interval(right, sizes, gathered)
             if operator == "%":  # bounded by its divisor alone
-                return _modulo(right)
-            if a is None or b is None:
+                return _modulo(right) if is_constant(right) or b is None else _remainder(b)
+            if a is None or (b is None and operator != "//"):
                 return None
+            if b is None:
+                return _quotient(a)
             if operator == "+":
                 return add(a[0], b[0]), add(a[1], b[1])
             if operator == "-":
                 return subtract(a[0], b[1]), subtract(a[1], b[0])
             if operator == "*":
                 return _corners([multiply(x, y) for x in a for y in b])
-            if b[0] == b[1] and not is_zero(b[0]):
-                return _corners([floor_divide(x, b[0]) for x in a])
-            return None
+            if b[0] == b[1]:
+                return None if is_zero(b[0]) else _corners([floor_divide(x, b[0]) for x in a])
+            if isinstance(b[0], Number) and b[0].value > 0:
+                return _corners([floor_divide(x, y) for x in a for y in b])
+            return _quotient(a)
         case ir.Call(function="min" | "max" as name, arguments=arguments):
             least, most = _ends(name, [_sides(a, sizes, gathered) for a in arguments])
             return None if least is None or most is None else (least, most)
@@ -87,6 +91,17 @@ def _modulo(divisor: Expr) -> Bounds | None:
     if not is_constant(divisor):
         return None
     return minimum(add(divisor, Number(1)), ZERO), maximum(subtract(divisor, Number(1)), ZERO)
+
+
+def _remainder(divisor: Bounds) -> Bounds:
+    """As above, for a divisor between two numbers."""
+    return minimum(add(divisor[0], Number(1)), ZERO), maximum(subtract(divisor[1], Number(1)), ZERO)
+
+
+def _quotient(dividend: Bounds) -> Bounds:
+    """Of a whole number by one that is not zero: no further from zero than the number."""
+    most = maximum(maximum(dividend[1], negate(dividend[0])), ZERO)
+    return negate(most), most
 
 
 def _lower(coefficient: Expr, reach: Expr) -> Expr:

@@ -73,7 +73,12 @@ class Reaches:
     def _after(self, before: Reach, statement: ir.Statement) -> Reach | None:
         """Where the elements of a tensor lie once a statement has written it."""
         if statement.operator.startswith("arg"):
-            return -1, max(before[1], 0) + math.prod(self.sizes.index[i] for i in ir.candidates(statement))
+            points = math.prod(self.sizes.index[i] for i in ir.candidates(statement))
+            first = next(s for s in self.loops.statements if s.target.tensor == statement.target.tensor) is statement
+            found = points > 0 and statement.guard is None and self._fills(statement.target)
+            return 0 if (first and found) or (not first and before[0] == 0) else -1, points - 1 if first else before[
+                1
+            ] + points
         reach = self._value(statement.value)
         if reach is None or statement.operator not in ("=", "+=", "-="):
             return None
@@ -82,6 +87,14 @@ class Reaches:
             return min(before[0], low), max(before[1], high)
         points = math.prod(self.sizes.index[i] for i in statement.indices)
         return before[0] + min(low, 0) * points, before[1] + max(high, 0) * points
+
+    def _fills(self, target: ir.Access) -> bool:
+        """Whether every element is written; what is not holds -1 where positions are sought."""
+        places, extents = target.indices, self.sizes.shapes[target.tensor]
+        return len(set(places)) == len(places) and all(
+            isinstance(place, ir.Index) and self.sizes.index[place.name] == extent
+            for place, extent in zip(places, extents, strict=True)
+        )
 
     def _value(self, node: Expr) -> Reach | None:
         """Where a value lies, if no part of it wraps around."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 
 from ..language import ir
@@ -17,12 +18,12 @@ def shown_by_text(loops: ir.Loops) -> bool:
     """Whether no call of the program can fail for writing an element twice, or reading it before it is written."""
     rules = infer(loops)
     updates = [s for s in loops.statements if s.operator == "=" and s.target.tensor in loops.updated]
-    if not all(_injective(s, [], rules) for s in updates):  # the next step, and the next statement, may update again
+    if not all(injective(s, [], rules) for s in updates):  # the next step, and the next statement, may update again
         return False
     assigned = [
         (s, blocks) for s, blocks in loops.located if s.operator == "=" and s.target.tensor not in loops.updated
     ]
-    if not all(_injective(s, [b.index for b in blocks], rules) for s, blocks in assigned):
+    if not all(injective(s, [b.index for b in blocks], rules) for s, blocks in assigned):
         return False
     for (first, _), (second, _) in combinations(assigned, 2):
         if first.target.tensor == second.target.tensor and not disjoint(first, second):
@@ -36,7 +37,7 @@ def shown_by_text(loops: ir.Loops) -> bool:
     )
 
 
-def _injective(statement: ir.Statement, blocks: list[str], rules: SizeRules) -> bool:
+def injective(statement: ir.Statement, blocks: list[str], rules: SizeRules) -> bool:
     """Whether the target's place tells every index: axis by axis, each index it can be solved for is known."""
     open_indices = {*statement.indices, *blocks} - {ir.BATCH}
     forms = [affine(place) for place in statement.target.indices]
@@ -87,6 +88,8 @@ def disjoint(first: ir.Statement, second: ir.Statement) -> bool:
     names = {*first.indices, *second.indices}
     sizes = {name: ir.Size(name) for name in names}
     for one, other in zip(first.target.indices, second.target.indices, strict=True):
+        if _other_residue(one, other):
+            return True
         a, b = interval(one, sizes), interval(other, sizes)
         if a is None or b is None:
             continue
@@ -95,3 +98,16 @@ def disjoint(first: ir.Statement, second: ir.Statement) -> bool:
             if isinstance(gap, Number) and gap.value > 0:
                 return True
     return False
+
+
+def _other_residue(one: ir.Expr, other: ir.Expr) -> bool:
+    """Whether two places differ by a number that no steps of theirs make up for: `2*i` and `2*j+1`."""
+    forms = affine(one), affine(other)
+    if forms[0] is None or forms[1] is None:
+        return False
+    steps = [step for form in forms if form is not None for step in form.terms.values()]
+    gap = tidy(subtract(forms[0].constant, forms[1].constant))
+    if not isinstance(gap, Number) or not isinstance(gap.value, int):
+        return False
+    whole = [step.value for step in steps if isinstance(step, Number) and isinstance(step.value, int)]
+    return len(whole) == len(steps) and gap.value % (math.gcd(*whole) or 2**62) != 0

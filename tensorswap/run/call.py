@@ -4,42 +4,45 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, SwapWarning
 from ..interpret import reference
 from ..language import ir
 from ..language.bound import Bound, ranges_of
 from ..language.word import WORD
 from ..plan.table import PlanTable, row
+from ..rules.written_once import shown_by_text
 from .again import Again, can_be_made
-from .arguments import bind, defaults
-from .execute import Executable
-from .safe import needs_interpreter
+from .arguments import as_array, bind, defaults
+from .execute import Executable, Undecided
+from .safe import deciding, joined, needs_interpreter, secured
 from .source import source
 
 Array = NDArray[Any]
 Signature = tuple[Any, ...]
+CURE = "p.plan(...) says so too; bound what is computed, for example with `min(max(k[i], 0), size(j)-1)`"
 
 
 @dataclass
 class Prepared:
-    """An executable, or the reason why there is none, and what the check of the last call showed.
+    """An executable, or the reason why there is none, and the whole numbers that it is for.
 
-    Accesses that are in bounds for gathered indices between two numbers are so for all between them (`ranges`), unless
-    it took the values themselves to show it (`exact`). Threads share it, so it never changes once others can see it,
-    save `again`, which any of them may set to one as good as another's.
+    Threads share it, so it never changes once others can see it, save `again`, which any of them may set to one as good
+    as another's.
     """
 
     executable: Executable | None
     reason: str | None
+    runs: Bound | None  # the program that the kernels are made of, with its checks
     ranges: dict[str, tuple[int, int]]
-    exact: bool = False
+    exact: bool = False  # the program that this is a derivative of must look at the values of each call
     convert: list[int] | None = None  # the inputs that are not arrays as kernels read them, for one signature
     again: Again | None = None
 
@@ -48,8 +51,11 @@ class Prepared:
         if self.executable is None or self.exact:
             return False
         for name, (low, high) in self.ranges.items():
-            array = arguments[name]
-            if array.size and (array.min() < low or array.max() > high):
+            value = arguments[name]
+            if type(value) is int:
+                if not low <= value <= high:
+                    return False
+            elif value.size and (value.min() < low or value.max() > high):
                 return False
         return True
 
@@ -60,48 +66,64 @@ class Caller:
     def __init__(
         self,
         loops: ir.Loops,
-        check: Callable[[Mapping[str, Any]], bool],
+        origin: Callable[[Mapping[str, Any]], Bound | None],
         in_steps: Callable[[Bound], Bound],
         certify: Callable[[Bound, ir.Loops | None], None],
     ) -> None:
         self.loops = loops
         self.certify = certify  # derivative and plan, when they are new
-        self.check = check  # of the program that this one is a derivative of
+        self.origin = origin  # the program that this one is a derivative of, bound to the same call
         self.in_steps = in_steps
         self.prepared: dict[Signature, Prepared] = {}
         self.again: Again | None = None  # for a call like the last one
         self.last: dict[str, Any] | None = None  # arguments like those of the last call that was new
         self.standing = defaults(loops)
         self.sizing = {*loops.static_names, *loops.indices}  # names whose numbers are part of the program
+        self.told = False  # that calls are interpreted
 
     def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Array]:
-        again = self.again
-        if again is not None:
-            results = again(arguments)
-            if results is not None:
-                return results
+        try:
+            again = self.again
+            results = None if again is None else again(arguments)
+            return self.compiled(arguments) if results is None else results
+        except Undecided:
+            return self.interpreted(arguments, "kernels met something that they cannot decide")
+
+    def compiled(self, arguments: Mapping[str, Any]) -> dict[str, Array]:
         if self.standing:
             arguments = {**self.standing, **arguments}
         signature = self.signature(arguments)
+        if signature is None:
+            arguments = {name: self.plain(name, value) for name, value in arguments.items()}
+            signature = self.signature(arguments)
+            results = None if self.again is None else self.again(arguments)
+            if results is not None:
+                return results
         known = self.prepared.get(signature) if signature is not None else None
         if known is not None and known.executable is not None and known.covers(arguments):
             if can_be_made(known.executable, arguments, known.ranges):
                 self.again = known.again = known.again or Again(known.executable, arguments, known.ranges)
             return known.executable.run(arguments, known.convert)
-        exact = self.check(arguments)
         bound = bind(self.loops, arguments)
         self.last = {name: _like(value) for name, value in arguments.items()}
-        if known is None or known.executable is None or needs_interpreter(bound):
-            known = self.prepare(bound)
-            self.certify(bound, None if known.executable is None else known.executable.loops)
+        known = self.prepare(bound, self.origin(arguments), known)
         if known.executable is None:
-            return reference.run(bound)
-        exact = reference.check(bound) or exact
-        executable = known.executable
+            return self.interpreted(arguments, known.reason or "")
         if signature is not None:
-            convert = executable.conversions(arguments)
-            self.prepared[signature] = Prepared(executable, None, ranges_of(arguments), exact, convert)
-        return executable.run(bound.arrays)
+            self.prepared[signature] = replace(known, convert=known.executable.conversions(arguments))
+        return known.executable.run(bound.arrays)
+
+    def interpreted(self, arguments: Mapping[str, Any], reason: str) -> dict[str, Array]:
+        """Runs the call point by point, and says once that it does."""
+        arguments = {**self.standing, **arguments}
+        origin = self.origin(arguments)
+        if origin is not None:
+            check_origin(origin)
+        results = reference.run(bind(self.loops, arguments))
+        if not self.told:
+            self.told = True
+            warnings.warn(f"a call is interpreted, which is slow: {reason}; {CURE}", SwapWarning, stacklevel=5)
+        return results
 
     def signature(self, arguments: Mapping[str, Any]) -> Signature | None:
         """What checks and kernels depend on, save the values of inputs: None if an argument is no plain array."""
@@ -117,6 +139,15 @@ class Caller:
             else:
                 return None
         return tuple(parts)
+
+    def plain(self, name: str, value: Any) -> Any:
+        """An argument as an array or a number of Python's, if it can be one."""
+        if type(value) in (np.ndarray, float, int, bool):
+            return value
+        if name in self.loops.inputs:
+            return as_array(name, value)
+        whole = isinstance(value, np.integer) or (isinstance(value, np.ndarray) and not value.ndim)
+        return int(value) if name in self.sizing and whole and value.dtype.kind in "iu" else value
 
     def plan(self, arguments: Mapping[str, Any]) -> PlanTable:
         """The kernels that a call with these arguments runs."""
@@ -152,9 +183,37 @@ class Caller:
             raise ArgumentError(f"this program cannot be written as kernels: {reason}")
         return Executable(self.in_steps(bound), 2)
 
-    def prepare(self, bound: Bound) -> Prepared:
-        reason = needs_interpreter(bound)
-        return Prepared(None if reason else Executable(self.in_steps(bound), threads()), reason, {})
+    def prepare(self, bound: Bound, origin: Bound | None = None, known: Prepared | None = None) -> Prepared:
+        """Kernels for a call. `known` are those for a call of the same signature, which serve if they are the same."""
+        ranges = ranges_of(bound.arrays, deciding(bound.loops))
+        if known is not None:
+            ranges = {n: (min(a, known.ranges[n][0]), max(b, known.ranges[n][1])) for n, (a, b) in ranges.items()}
+        reference.check(bound, values=False)
+        stepped = self.in_steps(bound)
+        made = secured(stepped, ranges)
+        if isinstance(made, str):
+            return Prepared(None, made, None, ranges)
+        exact = False
+        if origin is not None:
+            reference.check(origin, values=False)
+            with_origin = joined(made, origin, ranges)
+            exact = with_origin is None
+            made = with_origin or made
+            if exact:
+                check_origin(origin)
+        if known is not None and known.runs is not None and known.runs.loops == made.bound.loops:
+            return replace(known, ranges=ranges, exact=exact, again=None)
+        executable = Executable(made.bound, threads(), made.scalars)
+        self.certify(bound, executable.loops)
+        return Prepared(executable, None, made.bound, ranges, exact)
+
+
+def check_origin(origin: Bound) -> None:
+    """Refuses a derivative where its program would be."""
+    if shown_by_text(origin.loops):
+        reference.check(origin)
+    else:
+        reference.run(origin)
 
 
 def _like(value: Any) -> Any:

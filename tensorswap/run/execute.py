@@ -38,11 +38,16 @@ Array = NDArray[Any]
 NOTHING = np.empty(0, np.uint8)
 
 
+class Undecided(Exception):
+    """Kernels met something that the interpreter must look at."""
+
+
 class Executable:
     """The kernels of a program, and how to fill their context."""
 
-    def __init__(self, bound: Bound, threads: int) -> None:
+    def __init__(self, bound: Bound, threads: int, scalars: tuple[str, ...] = ()) -> None:
         self.threads = threads
+        self.scalars = scalars  # outputs that say, above zero, that the others may be wrong
         same = len({array.dtype for array in bound.arrays.values()}) == 1 and bound.dtype.kind == "f"
         self.products = matrix_products(bound.loops, bound.sizes) if same else None
         work = prepare(bound.loops, bound.sizes)
@@ -249,7 +254,13 @@ class Executable:
         done = frame(arrays)
         if context.size:
             context.spare.append(memory)
-        return {name: arrays[k] for name, k in context.outputs} if done else None
+        if not done:
+            return None
+        results = {name: arrays[k] for name, k in context.outputs}
+        for name in self.scalars:
+            if results.pop(name) > 0:
+                raise Undecided
+        return results
 
 
 def _told(name: Tensor) -> str:

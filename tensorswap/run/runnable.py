@@ -14,9 +14,8 @@ from ..language.sizes import infer
 from ..lazy import cached_property
 from ..rules.derivation import Derivation, Without
 from ..rules.optional import optional_tensors, without
-from ..rules.written_once import shown_by_text
 from .arguments import bind, defaults, merged
-from .call import Caller
+from .call import Caller, check_origin
 from .steps import derived_in_steps
 
 
@@ -27,11 +26,6 @@ class Runnable:
         self._loops = loops
         self._origin = origin  # a derivative is refused where its program would be, though it may run none of it
         self._derivation = derivation  # how the origin's loops became these
-
-    @cached_property
-    def _shown(self) -> bool:
-        """Whether the text shows that `=` writes each element once: if not, only a run can tell."""
-        return shown_by_text(self._loops)
 
     @property
     def loops(self) -> ir.Loops:
@@ -84,7 +78,7 @@ class Runnable:
 
     @cached_property
     def _caller(self) -> Caller:
-        return Caller(self._loops, self._check_origin, self._in_steps, self.certify)
+        return Caller(self._loops, self._bound_origin, self._in_steps, self.certify)
 
     def _in_steps(self, bound: Bound) -> Bound:
         """The same derivative, of the program with long products taken in steps of two: those are differentiated, so
@@ -96,26 +90,21 @@ class Runnable:
     def certify(self, bound: Bound, plan: ir.Loops | None) -> None:
         """Raises if this derivative, or the plan of a call, is wrong: for those who can tell."""
 
-    def _check_origin(self, arguments: Mapping[str, Any]) -> bool:
-        """Refuses a derivative where its program would be; True if other values might be refused."""
-        return self._origin is not None and self._origin._check_call(arguments)
+    def _bound_origin(self, arguments: Mapping[str, Any]) -> Bound | None:
+        """The program that this one is a derivative of, bound to the same call if its arguments suffice: where that
+        would be refused, so is this."""
+        return None if self._origin is None else self._origin._bound_to(arguments)
+
+    def _bound_to(self, arguments: Mapping[str, Any]) -> Bound | None:
+        """The program bound to those of the arguments that are its own, if they suffice."""
+        own = {name: value for name, value in arguments.items() if name in self._loops.names}
+        return bind(self._for_call(own)._loops, own) if self._is_complete(own) else None
 
     def _interpreted(self, arguments: Mapping[str, Any]) -> dict[str, Array]:
-        self._check_origin(arguments)
+        origin = self._bound_origin(arguments)
+        if origin is not None:
+            check_origin(origin)
         return reference.run(bind(self._loops, arguments))
-
-    def _check_call(self, arguments: Mapping[str, Any]) -> bool:
-        """Refuses what a run would refuse, if the arguments of a derivative suffice to tell; True if values matter."""
-        own = {name: value for name, value in arguments.items() if name in self._loops.names}
-        shorter = self._for_call(own)
-        if shorter is not self:
-            return shorter._check_call(own)
-        if not self._is_complete(own):
-            return False
-        if not self._shown:
-            self._interpreted(own)
-            return True
-        return reference.check(bind(self._loops, own))
 
     def _is_complete(self, arguments: Mapping[str, Any]) -> bool:
         """Whether the arguments of a derivative suffice for a call."""
