@@ -161,19 +161,6 @@ def test_gathered_indices_are_checked_at_every_call() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "arrays"),
-    [
-        ("a[i] argmax= X[i,j]\nY[i] = X[i,a[i]]", {"X": np.array([[1.0, 3.0], [5.0, 2.0]])}),
-        ("size(Y, 0) = 3\nY[g[i]] = X[i]", {"X": np.ones(2), "g": np.array([2, 0])}),
-        ("W[g[i]] = W[g[i]] - X[i]", {"W": np.ones(3), "X": np.ones(2), "g": np.array([2, 0])}),
-        ("Y[i] = X[i] // k[i]", {"X": np.array([5, 7]), "k": np.array([2, 3])}),
-    ],
-)
-def test_what_only_a_run_can_show_is_interpreted(text: str, arrays: Arrays) -> None:
-    check_compiled(ts.program(text), arrays)
-
-
-@pytest.mark.parametrize(
     ("text", "more"),
     [
         ("W[g[i]] = W[g[i]] - X[i]", {"g": np.array([1, 1, 0])}),
@@ -255,7 +242,7 @@ def test_plan_says_how_and_why() -> None:
     assert "parallel over b" in text
     assert "each b writes elements of its own" in text
     assert "Y[b,h] = tanh(H[b,h])" in text
-    assert "interpreted" in str(ts.program("size(Y, 0) = 3\nY[g[i]] = X[i]").plan(X=(2,), g=np.array([0, 1])))
+    assert str(ts.program("m max= X[i]").plan(X=np.array([2**63], np.uint64))).startswith("interpreted: X holds")
 
 
 def test_source_holds_no_name_of_the_user() -> None:
@@ -327,6 +314,7 @@ def test_large_products_are_numpys() -> None:
     assert ts.program("size(Y, 0) = 710\nY[i,j] += A[i,k] * B[k,j]")(A=A, B=B).shape == (710, 701)
 
 
+@pytest.mark.filterwarnings("ignore:a call is interpreted")
 def test_numbers_at_the_edge_of_their_types() -> None:
     check_compiled(ts.program("m max= X[i]"), {"X": np.array([2**63 + 7, 3], np.uint64)})
     program = ts.program("Y[i] = n * X[i]")

@@ -13,6 +13,7 @@ import pytest
 import tensorswap as ts
 from tensorswap.errors import BoundsError
 
+pytestmark = pytest.mark.filterwarnings("ignore:a call is interpreted")
 LEAST, MOST = -(2**63), 2**63 - 1
 X = np.arange(5.0)
 

@@ -69,6 +69,8 @@ class Expressions:
                 return kernel.extreme(function, [self.integer(a) for a in arguments])
             case ir.Access():
                 return cast(Load(self.layout.tensor(node.tensor), self.offset(node)), WORD)
+            case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
+                return kernel.Choice(self.truth(condition), self.integer(then), self.integer(otherwise), lazy=True)
         raise AssertionError(f"no integer for {type(node).__name__}")
 
     def offset(self, access: ir.Access) -> Value:

@@ -19,7 +19,7 @@ FAULTS = (
     ),
     Fault(
         "later calls check the greatest index only", "skipped check", "run/call.py",
-        "if array.size and (array.min() < low or array.max() > high):", "if array.size and array.max() > high:",
+        "elif value.size and (value.min() < low or value.max() > high):", "elif value.size and value.max() > high:",
         ("tests/test_compiled.py::test_gathered_indices_are_checked_at_every_call",),
         "-1 would be read in the second call",
     ),
