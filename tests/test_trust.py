@@ -265,6 +265,7 @@ DEEP = {
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("text", DEEP.values(), ids=DEEP)
+@pytest.mark.filterwarnings("ignore:a call is interpreted")
 def test_expressions_of_any_depth_run(text: str) -> None:
     program = ts.program(text)
     np.testing.assert_allclose(program(X=1.01), program.run_reference(X=1.01))

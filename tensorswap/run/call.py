@@ -27,7 +27,6 @@ from .source import source
 
 Array = NDArray[Any]
 Signature = tuple[Any, ...]
-CURE = "p.plan(...) says so too; bound what is computed, for example with `min(max(k[i], 0), size(j)-1)`"
 
 
 @dataclass
@@ -122,7 +121,7 @@ class Caller:
         results = reference.run(bind(self.loops, arguments))
         if not self.told:
             self.told = True
-            warnings.warn(f"a call is interpreted, which is slow: {reason}; {CURE}", SwapWarning, stacklevel=5)
+            warnings.warn(f"a call is interpreted, which is slow: {reason}", SwapWarning, stacklevel=5)
         return results
 
     def signature(self, arguments: Mapping[str, Any]) -> Signature | None:

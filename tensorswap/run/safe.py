@@ -15,6 +15,8 @@ from ..plan.run_checks import Checked, Impossible, checks_in_front, with_checks
 
 DEEP = 150  # levels of an expression that kernels hold; each is a pair of parentheses, and Python reads 200
 
+CURE = "bound it, for example by `min(max(k[i], 0), size(j)-1)` or `k[i] % size(j)`"
+
 
 @dataclass(frozen=True)
 class Secured:
@@ -31,19 +33,22 @@ def secured(bound: Bound, ranges: Ranges | None = None) -> Secured | str:
     those of the arrays at hand."""
     for name, array in bound.arrays.items():
         if array.dtype == np.uint64 and array.size and int(array.max()) > WORD:
-            return f"{name} holds whole numbers beyond 2**63"
+            return f"{name} holds whole numbers beyond 2**63; kernels compute with smaller ones"
     for statement in bound.loops.statements:
         if max(ir.depth(statement.value), 0 if statement.guard is None else ir.depth(statement.guard)) > DEEP:
-            return f"an expression of {statement.target.tensor} is nested more than {DEEP} levels deep"
+            name = statement.target.tensor
+            return (
+                f"an expression of {name} is nested more than {DEEP} levels deep; give parts of it names of their own"
+            )
     reaches = Reaches(bound.loops, bound.sizes, bound.types, bound.gathered(ranges))
     for node in reaches.leaving():
-        return f"only a run shows whether `{show(node)}` stays within 64 bits"
+        return f"only a run shows whether `{show(node)}` stays within 64 bits; {CURE}"
     for node in reaches.unsigned():
-        return f"`{show(node)}` may be beyond 2**63"
+        return f"`{show(node)}` may be beyond 2**63; pass signed whole numbers: astype(np.int64)"
     try:
         made: Checked = with_checks(bound.loops, bound.sizes, bound.types, reaches)
     except Impossible as reason:
-        return str(reason)
+        return f"{reason}; {CURE}"
     if not made.scalars:
         return Secured(bound)
     return Secured(replace(bound, loops=made.loops, sizes=made.sizes), made.scalars, made)
