@@ -37,9 +37,7 @@ def secured(bound: Bound, ranges: Ranges | None = None) -> Secured | str:
     for statement in bound.loops.statements:
         if max(ir.depth(statement.value), 0 if statement.guard is None else ir.depth(statement.guard)) > DEEP:
             name = statement.target.tensor
-            return (
-                f"an expression of {name} is nested more than {DEEP} levels deep; give parts of it names of their own"
-            )
+            return f"an expression of {name} is nested more than {DEEP} levels deep; give parts of it names"
     reaches = Reaches(bound.loops, bound.sizes, bound.types, bound.gathered(ranges))
     for node in reaches.leaving():
         return f"only a run shows whether `{show(node)}` stays within 64 bits; {CURE}"
