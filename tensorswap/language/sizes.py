@@ -97,13 +97,15 @@ def infer(loops: ir.Loops, given: frozenset[str] = frozenset()) -> SizeRules:
         if use.tensor in inputs:
             index.setdefault(use.index, ir.AxisSize(use.tensor, use.axis))
     if loops.header:
+        own = {name for statement in loops.statements for name in statement.indices} | index.keys()
         for output in loops.header.outputs:
             for place, e in enumerate(output.indices):
-                if isinstance(e, ir.Index) and output.tensor not in inputs:
+                if isinstance(e, ir.Index) and e.name in own and output.tensor not in inputs:
                     axis.setdefault((output.tensor, place), ir.Size(e.name))
     progress = True
     while progress:
         progress = _infer_axes(loops, inputs, index, axis) | _infer_indices(loops, inputs, index, axis)
+        progress = progress or _infer_bare(loops, inputs, index, axis)
     names = [i for i in loops.indices if i != ir.BATCH]
     return SizeRules(index, axis, tuple(i for i in names if i not in index))
 
@@ -163,6 +165,23 @@ def _infer_indices(loops: ir.Loops, inputs: frozenset[str], index: dict[str, Exp
     for name, found in bounds.items():
         index[name] = reduce(minimum, dict.fromkeys(found))
     return bool(bounds)
+
+
+def _infer_bare(loops: ir.Loops, inputs: frozenset[str], index: dict[str, Expr], axis: dict[Axis, Expr]) -> bool:
+    """Where all else fails: an index that stands bare on an axis runs over all of it, in a branch or beside `inside`
+    too, and an axis that is written through computed indices is as long as what reads it."""
+    for use in bare_uses(loops):
+        key = use.tensor, use.axis
+        if use.tensor in inputs or use.index == ir.BATCH or (use.index in index) == (key in axis):
+            continue
+        if key not in axis:
+            axis[key] = ir.Size(use.index)
+        elif ir.Size(use.index) not in ir.walk(axis[key]):
+            index[use.index] = ir.AxisSize(*key)
+        else:
+            continue
+        return True
+    return False
 
 
 def _largest(node: Expr, name: str, extent: Expr, index: Mapping[str, Expr]) -> Expr | None:

@@ -81,21 +81,32 @@ def expand_batch(loops: ir.Loops, ranks: Mapping[str, int]) -> ir.Loops:
             f"`...` stands for a different number of indices: {told}",
             hint="`...` is the same in each access: give the tensors the same leading axes",
         )
-    count = next(iter(counts.values()), 0)
+    return spelled(loops, next(iter(counts.values()), 0), False)
+
+
+def spelled(loops: ir.Loops, count: int, stays: bool) -> ir.Loops:
+    """The program with so many indices in the place of `...`, or behind it if it stays."""
+    known = [a for a in loops.known.values() if a is not None]
+    batched = {a.tensor for a in (*loops.accesses, *known) if a.batched}
     taken = set(loops.names)
-    names = [ir.claim(f"b{position}", taken) for position in range(count)]
-    indices = tuple(ir.Index(name) for name in names)
+    names = [*([ir.BATCH] if stays else []), *(ir.claim(f"b{position}", taken) for position in range(count))]
+    kept = ir.Index("kept `...`")  # in a bracket, while those outside, which are numbers, are replaced
+    indices = tuple(kept if name == ir.BATCH else ir.Index(name) for name in names)
 
     def change(node: Expr) -> Expr:
         if isinstance(node, ir.Access) and node.batched:
             return replace(node, indices=(*indices, *node.indices[1:]))
         if isinstance(node, ir.AxisSize) and node.tensor in batched and node.axis > 0:
-            return replace(node, axis=node.axis + count - 1)
+            return replace(node, axis=node.axis + len(names) - 1)
         if node == ir.Size(ir.BATCH):
             return product(ir.Size(name) for name in names)
         return node
 
-    batched = {a.tensor for a in (*accesses, *(s.target for s in loops.statements)) if a.batched}
     flat = row_major(names)
-    written_out = ir.map_loops(loops, change)
-    return ir.map_loops(written_out, lambda node: flat if node == ir.Index(ir.BATCH) else node)
+    for step in (
+        change,
+        lambda n: flat if n == ir.Index(ir.BATCH) else n,
+        lambda n: ir.Index(ir.BATCH) if n == kept else n,
+    ):
+        loops = ir.map_loops(loops, step)
+    return loops

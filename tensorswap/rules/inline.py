@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from operator import is_
 
@@ -14,8 +14,9 @@ from ..language.hints import unknown_call
 from ..language.ir import Expr
 from ..language.name_kinds import flat_items, roots
 from ..language.render import access as show_access
-from ..language.sizes import bare_uses, bare_written
-from .batch import expand_batch
+from ..language.sizes import bare_uses, bare_written, infer
+from .batch import spelled
+from .ellipsis import NONE, OWN, Extent, of_statements
 from .optional import optional_tensors, without
 
 Library = Callable[[], Mapping[str, ir.Loops]]  # read only when a call asks for it
@@ -32,6 +33,7 @@ def inline(
     if not any(isinstance(item, ir.CallStatement) for item in flat_items(loops.body)):
         return loops
     work = _Inliner(loops, definitions, library, active, {} if done is None else done)
+    loops = work.caller
     body = work.items(loops.body, ())
     return _with_array(replace(loops, body=body, sizes=(*loops.sizes, *work.sizes)), work.batched)
 
@@ -63,9 +65,16 @@ class _Inliner:
         self.used: dict[str, int] = {}
         self.sizes: list[ir.SizeDeclaration] = []
         self.batched: dict[str, ir.Access] = {}  # what headers say of the caller's tensors with `...`
+        self.callees = {
+            id(item): self.matched(item) for item in flat_items(caller.body) if isinstance(item, ir.CallStatement)
+        }
+        self.extents = self.ellipses(caller)
+        own = self.extents[OWN]
+        if ir.BATCH in caller.indices and (own.count or not own.open):
+            caller = spelled(caller, own.count, own.open)
+        self.caller = caller
+        self.assigned = {s.target.tensor for s in caller.statements if s.operator == "="}
         self.taken = set(caller.names) | _names_in_calls(caller)
-        batched = {a.tensor for a in caller.accesses if a.batched}
-        self.ranks = {name: rank for name, rank in caller.ranks.items() if name not in batched}
         self.axes = _axis_indices(caller)
         self.sized = {use.index for use in bare_uses(caller) if use.tensor in caller.inputs}
         self.count = 0
@@ -108,7 +117,8 @@ class _Inliner:
         check(self.done[name])  # on its own: a name that it lacks must not be found in the caller
         return self.done[name]
 
-    def call(self, call: ir.CallStatement, blocks: tuple[str, ...]) -> tuple[ir.Item, ...]:
+    def matched(self, call: ir.CallStatement) -> tuple[ir.Loops, dict[str, Expr]]:
+        """The definition of a call without the optional tensors that it leaves out, and what it passes for the rest."""
         callee = self.definition(call)
         header = callee.header
         assert header is not None, "a definition has a header"
@@ -118,52 +128,65 @@ class _Inliner:
             callee = without(callee, missing)
             header = callee.header
             assert header is not None
-        values = _match(call, header)
-        for parameter in header.arguments:
-            _check_argument(call, header, parameter, values[parameter.name], blocks)
         if len(call.targets) != len(header.outputs):
             raise ProgramError(
                 f"{header.name} gives {len(header.outputs)} results, not {len(call.targets)}",
                 call.span,
                 f"write `{', '.join(o.tensor for o in header.outputs)} = {header.name}(...)`",
             )
-        tensors = {p.name: values[p.name] for p in header.arguments if isinstance(p, ir.Argument) and p.access.indices}
-        callee = self.expand(call, callee, tensors)
-        header = callee.header
-        assert header is not None
+        return callee, _match(call, header)
+
+    def ellipses(self, caller: ir.Loops) -> Mapping[Hashable, Extent]:
+        """What `...` stands for in the caller and in each call."""
+        found = of_statements(caller)
+        calls = [item for item in flat_items(caller.body) if isinstance(item, ir.CallStatement)]
+        for call in calls:
+            for parameter, value in self.pairs(call):
+                number = len(parameter.indices) - parameter.batched + len(value.indices)
+                if not found.differ(value.tensor, id(call) if parameter.batched else NONE, number):
+                    raise _do_not_fit(call, parameter, value, found.rank(value.tensor))
+        return found.extents([OWN, *(id(call) for call in calls)])
+
+    def pairs(self, call: ir.CallStatement) -> list[tuple[ir.Access, ir.Access]]:
+        """The tensors of a definition, and what a call has in their places."""
+        callee, values = self.callees[id(call)]
+        assert callee.header is not None
+        arguments = [(p.access, values[p.name]) for p in callee.header.arguments if isinstance(p, ir.Argument)]
+        found = [(access, value) for access, value in arguments if access.indices and isinstance(value, ir.Access)]
+        return [*found, *zip(callee.header.outputs, call.targets, strict=True)]
+
+    def call(self, call: ir.CallStatement, blocks: tuple[str, ...]) -> tuple[ir.Item, ...]:
+        callee, values = self.callees[id(call)]
+        assert callee.header is not None
+        for parameter in callee.header.arguments:
+            _check_argument(call, callee.header, parameter, values[parameter.name], blocks)
+        callee = self.expand(call, callee)
         binding = _Binding(self, callee, values, call, blocks)
         self.sizes += binding.sizes()
         self.batched = {**binding.batched(), **self.batched}
         return binding.body()
 
-    def expand(self, call: ir.CallStatement, callee: ir.Loops, tensors: Mapping[str, Expr]) -> ir.Loops:
-        """Writes `...` out where the rank of an argument or of a result is known."""
-        assert callee.header is not None
+    def expand(self, call: ir.CallStatement, callee: ir.Loops) -> ir.Loops:
+        """Writes `...` out, as far as it is known what it stands for."""
         if ir.BATCH not in callee.indices:
             return callee
-        pairs = [(name, value) for name, value in tensors.items() if isinstance(value, ir.Access)]
-        pairs += [(o.tensor, target) for o, target in zip(callee.header.outputs, call.targets, strict=True)]
-        parameters = {a.tensor: a for a in callee.header_accesses}
-        ranks = {}
-        for name, value in pairs:
-            if value.tensor in self.ranks and parameters[name].batched:
-                ranks[name] = self.ranks[value.tensor] - len(value.indices)
-                if ranks[name] < len(parameters[name].indices) - 1:
-                    raise ProgramError(
-                        f"{show_access(value)} leaves {ranks[name]} axes for {show_access(parameters[name])} of "
-                        f"{call.function}",
-                        value.span or call.span,
-                        f"a call takes whole tensors, or slices of them: write `{value.tensor}`",
-                    )
-        if ranks:
-            return expand_batch(callee, ranks)
-        if any(value.indices for _, value in pairs):
+        extent, pairs = self.extents[id(call)], self.pairs(call)
+        if extent.count < 0:
+            parameter, value = next((parameter, value) for parameter, value in pairs if parameter.batched)
             raise ProgramError(
-                f"the number of axes of {pairs[0][1].tensor} is not known here, and {call.function} takes any",
-                call.span,
-                f"name its indices in a header: `def f({pairs[0][1].tensor}[l,i,j]) -> ...`",
+                f"{show_access(value)} leaves {len(parameter.indices) - 1 + extent.count} axes for "
+                f"{show_access(parameter)} of {call.function}",
+                value.span or call.span,
+                f"a call takes whole tensors, or slices of them: write `{value.tensor}`",
             )
-        return callee
+        sliced = [value.tensor for parameter, value in pairs if parameter.batched and value.indices]
+        if extent.open and sliced:
+            raise ProgramError(
+                f"the number of axes of {sliced[0]} is not known here, and {call.function} takes any",
+                call.span,
+                f"name its indices in a header: `def f({sliced[0]}[l,i,j]) -> ...`",
+            )
+        return spelled(callee, extent.count, extent.open) if extent.count or not extent.open else callee
 
     def index_names(
         self, callee: ir.Loops, values: Mapping[str, Expr], call: ir.CallStatement, blocks: tuple[str, ...]
@@ -176,7 +199,7 @@ class _Inliner:
         pairs = [(access, value, False) for access, value in arguments if isinstance(value, ir.Access)]
         pairs += [(o, target, True) for o, target in zip(callee.header.outputs, call.targets, strict=True)]
         for access, given, is_result in pairs:
-            for axis, place in enumerate(() if access.batched else access.indices):
+            for axis, place in enumerate(access.indices):
                 own = self.axes.get((given.tensor, axis + len(given.indices)))
                 if is_result and own in self.sized:
                     continue  # two rules for one size, of which one may ask for the other
@@ -194,6 +217,17 @@ class _Inliner:
         return new
 
 
+def _do_not_fit(call: ir.CallStatement, parameter: ir.Access, value: ir.Access, rank: int | None) -> ProgramError:
+    known = "another number of axes elsewhere" if rank is None else f"{rank} {'axis' if rank == 1 else 'axes'}"
+    return ProgramError(
+        f"{value.tensor} has {known}, which does not fit {show_access(parameter)} of {call.function}",
+        value.span or call.span,
+        f"pass what has {len(parameter.indices)} axes"
+        if not parameter.batched
+        else "`...` stands for the same axes in all that one call takes and gives",
+    )
+
+
 def _names_in_calls(caller: ir.Loops) -> set[str]:
     items = flat_items(caller.body)
     calls = [item for item in items if isinstance(item, ir.CallStatement)]
@@ -201,6 +235,10 @@ def _names_in_calls(caller: ir.Loops) -> set[str]:
     names = {item.index for item in items if isinstance(item, ir.Block)}
     names |= {n.tensor for n in nodes if isinstance(n, ir.Access)}
     return names | {n.name for n in nodes if isinstance(n, ir.Index)}
+
+
+def _accumulates(callee: ir.Loops, tensor: str) -> bool:
+    return any(s.target.tensor == tensor and s.operator != "=" for s in callee.statements)
 
 
 def _axis_indices(caller: ir.Loops) -> dict[tuple[str, int], str]:
@@ -308,13 +346,21 @@ class _Binding:
         self.own = {name for name, new in self.indices.items() if new in inliner.axes.values()}  # the caller's indices
         around = tuple(ir.Index(name) for name in blocks)  # a local tensor in a block has an element for each step
         self.tensors: dict[str, ir.Access] = {}
+        self.copied: list[ir.Statement] = []
+        written = bare_written(callee)
         for output, target in zip(self.header.outputs, call.targets, strict=True):
             self.tensors[output.tensor] = target
-            if not output.batched:
-                inliner.ranks[target.tensor] = len(target.indices) + len(output.indices)
+            if target.tensor in inliner.assigned and _accumulates(callee, output.tensor):
+                own = ir.Access(inliner.fresh(f"{self.header.name.replace('.', '_')}_{output.tensor}"), around)
+                self.tensors[output.tensor] = own
+                places = tuple(self.placed_bare(e) for e in output.indices)
+                copy = ir.Access(target.tensor, (*target.indices, *places), span=call.span)
+                value = ir.Access(own.tensor, (*around, *places), span=call.span)
+                self.copied.append(ir.Statement(copy, "=", value, span=call.span))
             for axis, place in enumerate(output.indices):
                 if isinstance(place, ir.Index) and place.name != ir.BATCH and not target.indices:
-                    inliner.axes.setdefault((target.tensor, axis), self.indices[place.name])
+                    name = written.get((output.tensor, axis), place.name)  # a header may have a name of its own for it
+                    inliner.axes.setdefault((target.tensor, axis), self.indices[name])
         for name in callee.written:
             if name not in self.tensors and name not in values:
                 self.tensors[name] = ir.Access(inliner.fresh(f"{self.header.name.replace('.', '_')}_{name}"), around)
@@ -383,6 +429,11 @@ class _Binding:
         target = ir.Access(prefix.tensor, (*prefix.indices, *places), span=self.span)
         return ir.Statement(target, statement.operator, value, guard, span=self.span)
 
+    def placed_bare(self, node: Expr) -> Expr:
+        name = ir.bare(node)
+        assert name is not None, "a header names indices"
+        return ir.Index(self.indices[name])
+
     def body(self) -> tuple[ir.Item, ...]:
         def items(body: tuple[ir.Item, ...]) -> tuple[ir.Item, ...]:
             return tuple(
@@ -391,7 +442,7 @@ class _Binding:
                 if isinstance(i, ir.Block | ir.Statement)
             )
 
-        return items(self.callee.body)
+        return (*items(self.callee.body), *self.copied)
 
     def batched(self) -> dict[str, ir.Access]:
         """The arguments that have `...`, as the caller may declare them."""
@@ -424,10 +475,13 @@ class _Binding:
                 subject, value = ir.Size(str(name)), ir.AxisSize(parameter.name, axis)
                 found.append(ir.SizeDeclaration(ir.transform(subject, self.change), ir.transform(value, self.change)))  # type: ignore[arg-type]
         written = bare_written(self.callee)
+        sized = infer(self.callee).index
         for output in self.header.outputs:
             for axis, place in enumerate(output.indices):
                 name = ir.bare(place)
-                if name == ir.BATCH or output.tensor in self.read or written.get((output.tensor, axis)) == name:
+                if name == ir.BATCH or sized.get(str(name)) == ir.AxisSize(output.tensor, axis):
+                    continue  # the axis says how long the index is
+                if output.tensor in self.read or written.get((output.tensor, axis)) == name:
                     continue
                 prefix = self.tensors[output.tensor]
                 subject_axis = ir.AxisSize(prefix.tensor, axis + len(prefix.indices))

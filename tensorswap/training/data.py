@@ -13,6 +13,7 @@ from ..errors import ArgumentError, ShapeError
 from ..language import ir
 from ..language.hints import closest
 from ..program import Program
+from ..rules.batch import expand_batch
 from ..run.arguments import as_array
 from .mapped import Mapped, mapped, private
 from .numbers import shown
@@ -81,6 +82,25 @@ class Data:
                     low, high = found.get(name, (int(part.min()), int(part.max())))
                     found[name] = min(low, int(part.min())), max(high, int(part.max()))
         return found
+
+
+def with_examples(program: Program, given: Any, batch: Any) -> Program:
+    """The program with the first of the axes that `...` stands for named as the index of examples, if no index is: ops
+    leave the axes ahead of their own to `...`, and so data that enters through calls alone has no other name for it."""
+    loops = program.loops
+    if not isinstance(batch, str) or batch in loops.names or ir.BATCH not in loops.indices:
+        return program
+    batched = {a.tensor for a in loops.accesses if a.batched}
+    arrays = {name: given[name] for name in batched if isinstance(given, Mapping) and name in given}
+    ranks = {name: len(v.shape) if hasattr(v, "shape") else np.ndim(v) for name, v in arrays.items()}
+    if not ranks:
+        return program
+    written_out = expand_batch(loops, ranks)
+    ahead = next((n for n in written_out.indices if n not in loops.indices), None)
+    if ahead is None:
+        return program
+    named: dict[ir.Expr, ir.Expr] = {ir.Index(ahead): ir.Index(batch), ir.Size(ahead): ir.Size(batch)}
+    return Program(ir.map_loops(written_out, lambda node: named.get(node, node)))
 
 
 def axis_of(loops: ir.Loops, name: str, batch: str) -> int | None:

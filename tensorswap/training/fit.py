@@ -16,7 +16,7 @@ from ..errors import ArgumentError, SwapError, SwapWarning, TrainingError
 from ..program import Program
 from . import checkpoint as files
 from .checkpoint import Checkpoint, Position
-from .data import Data, read
+from .data import Data, read, with_examples
 from .diagnose import first_nan
 from .history import History
 from .initial import flattened
@@ -149,6 +149,7 @@ class _Run:
             raise ArgumentError(f"what is trained is a program, not {shown(program)}", hint="ts.program(text)")
         self.source = Source(data, settings.epochs)
         first = self.source.first
+        program = with_examples(program, first, settings.batch)
         sample = read(program.loops, first, settings.batch, settings.batch_size, None, named)
         shapes = {name: array.shape for name, array in sample.examples.items()}
         shapes |= {name: np.shape(value) for name, value in sample.fixed.items()}
