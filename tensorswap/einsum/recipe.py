@@ -19,7 +19,10 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 Kind = tuple[Shape, tuple[int, ...], np.dtype[Any]]  # shape, strides and type of an operand
 
-HALF, SINGLE = np.dtype(np.float16), np.dtype(np.float32)
+INSTEAD: dict[np.dtype[Any], np.dtype[Any]] = {
+    np.dtype(np.float16): np.dtype(np.float32),  # stored, not computed with
+    np.dtype(np.uint64): np.dtype(np.int64),  # sums and products wrap around alike, whatever the first bit means
+}
 
 
 @dataclass(eq=False)
@@ -131,9 +134,9 @@ def _result_type(kinds: Sequence[Kind], out: tuple[np.dtype[Any], Any] | None) -
 
 
 def _computed(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
-    """Half precision is stored, not computed with; complex and longer numbers and objects have no kernels."""
-    if dtype == HALF:
-        return SINGLE
+    """The type of the kernels; complex and longer numbers and objects have none."""
+    if dtype in INSTEAD:
+        return INSTEAD[dtype]
     return dtype if dtype.kind in "biu" or (dtype.kind == "f" and dtype.itemsize <= 8) else None
 
 
