@@ -205,7 +205,13 @@ def _value(node: Node, scope: Scope, values: dict[str, Any], grid: dict[str, Any
         case ("or", left, right):
             return _truth(go(left)) | _truth(go(right))
         case ("cond", value, condition, other):
-            return jnp.where(_truth(go(condition)), _number(go(value)), _number(go(other)))
+            taken = _truth(go(condition))
+            branches = []
+            for branch, untaken in ((value, ~taken), (other, taken)):
+                start = len(bounds)
+                branches.append(_number(go(branch)))
+                bounds[start:] = [bound | untaken for bound in bounds[start:]]  # a point evaluates one of them
+            return jnp.where(taken, *branches)
         case ("cmp", operator, left, right):
             a, b = go(left), go(right)
             return {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b, "==": a == b, "!=": a != b}[operator]
