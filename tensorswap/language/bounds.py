@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from . import ir
 from .affine import affine
-from .build import ZERO, add, conjuncts, is_integer, multiply, subtract
+from .build import ONE, ZERO, add, conjuncts, is_integer, multiply, negate, subtract
 from .interval import Bounds, interval
 from .ir import Expr, Number
 from .paths import accesses
@@ -108,6 +108,38 @@ def at_least_zero(atom: Expr) -> list[Expr]:
         case "==":
             return [subtract(left, right), subtract(right, left)]
     return []
+
+
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
+
+
+def value_bounds(atom: Expr, index: str) -> tuple[list[Expr], list[Expr]] | None:
+    """Lower bounds of an index, and upper ones, which it does not reach, that a comparison with values sets, if those
+    are whole numbers: `row[i] <= e` or `e < row[i+1]` of e, `label[b] == k` of k. None if it is no such thing."""
+    if not isinstance(atom, ir.Compare) or atom.operator not in MIRRORED:
+        return None
+    for side, other, operator in (
+        (atom.left, atom.right, atom.operator),
+        (atom.right, atom.left, MIRRORED[atom.operator]),
+    ):
+        form = affine(side) if is_integer(side) else None
+        step = None if form is None else form.terms.get(index)
+        if form is None or step not in (ONE, Number(-1)) or index in ir.index_names(other):
+            continue
+        if not any(isinstance(n, ir.Access) for n in ir.walk(other)):
+            continue
+        bound = subtract(other, form.without(index).expression())
+        if step != ONE:
+            bound, operator = negate(bound), MIRRORED[operator]
+        lows = [bound] if operator in (">=", "==") else [add(bound, ONE)] if operator == ">" else []
+        highs = [add(bound, ONE)] if operator in ("<=", "==") else [bound] if operator == "<" else []
+        return lows, highs
+    return None
+
+
+def bounded_by_values(atom: Expr) -> list[str]:
+    """The indices that a comparison with values bounds."""
+    return [name for name in sorted(ir.index_names(atom)) if value_bounds(atom, name) is not None]
 
 
 def _beyond_fraction(left: Expr, operator: str, right: Expr) -> list[Expr]:

@@ -10,7 +10,7 @@ from ..kernel import ir as kernel
 from ..kernel.ir import WORD, Set, Value, Variable, compare, extreme
 from ..language import ir
 from ..language.affine import affine
-from ..language.bounds import at_least_zero
+from ..language.bounds import at_least_zero, bounded_by_values
 from ..language.build import conjuncts
 from ..language.ir import Expr, Number
 from .expression import Expressions
@@ -29,11 +29,24 @@ def loop_order(statement: ir.Statement, scope: Scope) -> list[str]:
     order = list(dict.fromkeys([*outer, *names]))
     if not order:
         return order
-    guarded = {i for atom in conjuncts(statement.guard) for i in ir.index_names(atom)}
+    atoms = conjuncts(statement.guard)
+    guarded = {i for atom in atoms for i in ir.index_names(atom)}
     best = max(order, key=lambda i: (score(statement, i, layout), order.index(i)))
     if best not in guarded and score(statement, best, layout) > score(statement, order[-1], layout):
         order.remove(best)
         order.append(best)
+    return _behind_what_bounds_it(order, atoms)
+
+
+def _behind_what_bounds_it(order: list[str], atoms: tuple[Expr, ...]) -> list[str]:
+    """An index that values bound runs inside the loops over those values, from one bound to the other."""
+    for atom in atoms:
+        for index in bounded_by_values(atom)[:1]:
+            around = [order.index(i) for i in ir.index_names(atom) - {index} if i in order]
+            if index in order and around and max(around) > order.index(index):
+                last = order[max(around)]
+                order = [i for i in order if i != index]
+                order.insert(order.index(last) + 1, index)
     return order
 
 
@@ -92,11 +105,17 @@ def loops_around(scope: Scope, statement: ir.Statement, order: list[str], values
             if inside is not None:
                 _in_three(scope, order[-1], ranges[-1], inside, values, innermost)
             else:
-                if not statement.guard:
+                if reached(statement, order[-1], remaining):
                     scope.hold(invariant(values, order[-1]))
                 with scope.loop(order[-1], *ranges[-1]):
                     innermost(values)
     write.held = held
+
+
+def reached(statement: ir.Statement, index: str, remaining: list[Value]) -> bool:
+    """Whether what stands before the innermost loop may be evaluated: the guard holds there as it does inside, since
+    it has become bounds of the loops around."""
+    return not remaining and not any(index in ir.index_names(atom) for atom in conjuncts(statement.guard))
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,11 @@ class PlainWriter:
             if store and reduced and statement.operator != "=":
                 self.first_values(statement)
                 store = False
+            inner = self.summed_last(statement, order, reduced)
             if self.jams(statement, order, reduced):
                 self.jammed(statement, order)
+            elif inner:
+                reduction(self.scope, statement, order, inner, False)
             else:
                 self.points(statement, order, [statement.value], store)
 
@@ -95,6 +98,13 @@ class PlainWriter:
         """Whether the loops over what is summed are the innermost ones."""
         bare = all(isinstance(e, ir.Index) for e in statement.target.indices)
         return bare and order[len(order) - len(reduced) :] == reduced
+
+    def summed_last(self, statement: ir.Statement, order: list[str], reduced: list[str]) -> list[str]:
+        """The innermost loops, if all of them are over what is summed, inside a loop over the target."""
+        if statement.operator == "=" or not all(isinstance(e, ir.Index) for e in statement.target.indices):
+            return []
+        count = next((k for k, i in enumerate(reversed(order)) if i not in reduced), len(order))
+        return order[len(order) - count :]
 
     def unrolled(self, statement: ir.Statement, order: list[str], reduced: list[str]) -> list[Expr] | None:
         """The terms of a short sum, one by one, if the loop over its target can then be a loop over vectors."""

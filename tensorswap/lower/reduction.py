@@ -16,7 +16,7 @@ from ..language.types import identity
 from ..plan.work import product_of
 from .expression import Expressions
 from .layout import Layout
-from .loops import ranges_of
+from .loops import ranges_of, reached
 from .once import invariant, repeated
 from .scope import Scope
 
@@ -66,7 +66,7 @@ def reduction(scope: Scope, statement: ir.Statement, order: list[str], reduced: 
         scope.add(Set(total, kernel.number(identity(statement.operator, dtype), type_of(dtype))))
         with ExitStack() as inner:
             for position in range(split, len(order)):
-                if position == len(order) - 1 and not statement.guard:
+                if position == len(order) - 1 and reached(statement, order[position], remaining):
                     scope.hold(invariant([summand], order[position]))
                 inner.enter_context(scope.loop(order[position], *ranges[position]))
             inner.enter_context(scope.when(remaining))

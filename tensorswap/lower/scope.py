@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ..kernel.ir import ONE, ZERO, For, If, Memory, Set, Statement, Store, Value, Variable, extreme, joined, word
 from ..language import ir
 from ..language.affine import affine
-from ..language.bounds import at_least_zero
+from ..language.bounds import at_least_zero, unproven, value_bounds
 from ..language.build import add, negate
 from ..language.ir import Expr, Number
+from ..language.word import ROOM
 from .expression import Expressions
 from .layout import Layout
 
@@ -95,6 +97,12 @@ class Scope:
                 continue
             bounds = at_least_zero(atom)
             forms = [affine(self.layout.known(b)) for b in bounds]
+            values = value_bounds(atom, index)
+            if values is not None and self.readable(values[0] + values[1], known):
+                lows += [self.within(bound) for bound in values[0]]
+                highs += [self.within(bound) for bound in values[1]]
+                used.append(atom)
+                continue
             if not bounds or any(
                 f is None or f.terms.get(index) not in (Number(1), Number(-1)) or not set(f.terms) <= known | {index}
                 for f in forms
@@ -109,6 +117,21 @@ class Scope:
                     highs.append(self.write.integer(add(rest, Number(1))))
             used.append(atom)
         return lows, highs, used
+
+    def readable(self, bounds: list[Expr], known: AbstractSet[str]) -> bool:
+        """Whether bounds are whole numbers that every point of the loops outside may read."""
+        for bound in bounds:
+            if not ir.index_names(bound) <= known or self.write.dtype(bound).kind != "i":
+                return False
+            accesses = [n for n in ir.walk(bound) if isinstance(n, ir.Access)]
+            alone = tuple(ir.Statement(access, "=", Number(0)) for access in accesses)
+            if unproven(ir.Loops(alone), self.layout.sizes, {}):
+                return False
+        return True
+
+    def within(self, bound: Expr) -> Value:
+        """A bound that values set, which may be any number."""
+        return extreme("min", [extreme("max", [self.write.integer(bound), word(-ROOM)]), word(ROOM)])
 
     def hold(self, values: list[Expr]) -> None:
         """Local variables for values that are needed more than once."""

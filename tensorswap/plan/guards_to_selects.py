@@ -2,6 +2,8 @@
 all.
 
 D[i] += G[i] if X[i] > 0   ->   D[i] += (G[i] if X[i] > 0 else 0)
+
+A guard that bounds an index by values, `if row[i] <= e and e < row[i+1]`, stays: the loop runs over what it leaves.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..language import ir
-from ..language.bounds import unproven
+from ..language.bounds import bounded_by_values, unproven
 from ..language.build import conjunction, conjuncts
 from .work import Draft, for_each_statement
 
@@ -19,6 +21,7 @@ def guards_to_selects(draft: Draft, statement: ir.Statement, _: tuple[str, ...])
     """Where every point may evaluate the value: it is in bounds everywhere, guard or not."""
     atoms = conjuncts(statement.guard)
     data = [atom for atom in atoms if any(isinstance(n, ir.Access) for n in ir.walk(atom))]
+    data = [atom for atom in data if not bounded_by_values(atom)]  # a loop runs between those
     condition = conjunction(data)
     if condition is None or any(isinstance(n, ir.Inside | ir.Logic) for atom in atoms for n in ir.walk(atom)):
         return [statement]
