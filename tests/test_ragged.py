@@ -14,6 +14,7 @@ from .test_run_checks import check_same, programs
 pytestmark = pytest.mark.compiled
 R = np.random.default_rng(11)
 SPARSE = "size(i) = size(row, 0) - 1\nY[i,c] += v[e] * B[col[e],c] if row[i+0] <= e and e < row[i+1]"
+AT_MOST = "size(i) = size(row, 0) - 1\nY[i] += v[e] if e - 1 >= row[i+0] and e <= row[i+1]"
 PADDED = "Y[b,d] += X[b,j,d] if j < length[b]"
 ATTENTION = """S[b,i,j] += Q[b,i,d] * K[b,j,d] if j < length[b]
 m[b,i] max= S[b,i,j] if j < length[b]
@@ -39,6 +40,13 @@ def test_rows_of_a_sparse_matrix(rows: list[int], dtype: Any) -> None:
         for name in wanted if isinstance(wanted, dict) else [None]:
             a, b = (found, wanted) if name is None else (found[name], wanted[name])
             np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
+def test_bounds_that_are_computed_do_not_wrap_around(rows: list[int]) -> None:
+    arrays = {"row": np.array(rows), "v": R.random(EDGES)}
+    for program, given in programs(AT_MOST, ["v"], arrays):
+        check_same(program(given), program.run_reference(given))
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.int32, np.int8, np.uint8, np.uint64, np.float64])

@@ -11,7 +11,7 @@ from ..kernel.ir import ONE, ZERO, For, If, Memory, Set, Statement, Store, Value
 from ..language import ir
 from ..language.affine import affine
 from ..language.bounds import at_least_zero, unproven, value_bounds
-from ..language.build import add, negate
+from ..language.build import add, maximum, minimum, negate
 from ..language.ir import Expr, Number
 from ..language.word import ROOM
 from .expression import Expressions
@@ -130,8 +130,13 @@ class Scope:
         return True
 
     def within(self, bound: Expr) -> Value:
-        """A bound that values set, which may be any number."""
-        return extreme("min", [extreme("max", [self.write.integer(bound), word(-ROOM)]), word(ROOM)])
+        """A bound that values set: they may be any numbers, so that what is computed of them must not wrap around."""
+
+        def change(node: Expr) -> Expr:
+            wide = isinstance(node, ir.Access) and self.layout.stored(node.tensor).itemsize == 8
+            return minimum(maximum(node, Number(-ROOM)), Number(ROOM)) if wide else node
+
+        return self.write.integer(bound if isinstance(bound, ir.Access) else ir.transform(bound, change))
 
     def hold(self, values: list[Expr]) -> None:
         """Local variables for values that are needed more than once."""

@@ -91,15 +91,15 @@ def checks_in_front(own: Checked, checked: Checked) -> Checked:
     shapes = {names[name]: checked.sizes.shapes[name] for name in made}
     more = Sizes({**sizes.index, **index}, {**sizes.shapes, **shapes}, sizes.statics)
     scalars = tuple(names[name] for name in checked.scalars if name in names)
-    return Checked(_with_outputs(replace(loops, body=body), scalars), more, scalars)
+    return Checked(_with(loops, body, scalars), more, scalars)
 
 
-def _with_outputs(loops: ir.Loops, scalars: tuple[str, ...]) -> ir.Loops:
-    """The scalars are outputs too, behind those that there are."""
+def _with(loops: ir.Loops, body: tuple[ir.Item, ...], scalars: tuple[str, ...]) -> ir.Loops:
+    """Another body, and scalars as outputs behind those that there are."""
     if loops.header is None:
-        return replace(loops, returns=(*loops.outputs, *scalars))
+        return replace(loops, body=body, returns=(*loops.outputs, *scalars))
     more = tuple(ir.Access(name) for name in scalars)
-    return replace(loops, header=replace(loops.header, outputs=(*loops.header.outputs, *more)))
+    return replace(loops, body=body, header=replace(loops.header, outputs=(*loops.header.outputs, *more)))
 
 
 class _Writer:
@@ -130,7 +130,7 @@ class _Writer:
             return Checked(self.loops, self.sizes)
         sizes = Sizes({**self.sizes.index, **self.index}, {**self.sizes.shapes, **self.shapes}, self.sizes.statics)
         body = (*self._at_start(), *self._body(self.loops.body, ()), *self._at_end())
-        loops = _with_outputs(replace(self.loops, body=body), tuple(self.scalars))
+        loops = _with(self.loops, body, tuple(self.scalars))
         within = [c for c in self.checks if c.before is not None and not self._reads_inputs_alone(c)]
         alone = (*self._at_start(), *self._at_end())
         return Checked(loops, sizes, tuple(self.scalars), alone, tuple(c.statement for c in within))

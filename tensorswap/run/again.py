@@ -22,7 +22,7 @@ class Again:
     def __init__(self, known: Executable, given: Mapping[str, Any], ranges: Mapping[str, tuple[int, int]]) -> None:
         from .frame import Check, Frame  # Numba is imported when something is first compiled
 
-        self.names = known.loops.inputs
+        self.names = tuple(name for name, _ in known.inputs)
         self.complete = known.complete
         context = known.context
         self.numbers = [(k, dtype) for k, (name, dtype) in enumerate(known.inputs) if type(given[name]) is float]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,9 +14,11 @@ from ..kernel.ir import Role, Word, number, type_in_memory
 from ..lower.kernel import Lowered
 from ..lower.layout import CopiesOf
 from .execute import Executable
+from .safe import COUNTED
 from .source import Host, Memory
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+OURS = re.compile(r"t\d+|k|part|parts|status|threads|THREADS|kernel\d+|step\d+_\d+")  # names in the function
 THREADS = """#ifdef _OPENMP
 #include <omp.h>
 #define THREADS omp_get_max_threads()
@@ -23,6 +26,7 @@ THREADS = """#ifdef _OPENMP
 #define THREADS 1
 #endif
 """
+STATUS = "Gives 0; 1 if memory is short; 2 if an index, a divisor or a place to write is wrong."
 KEYWORDS = frozenset({
     "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float",
     "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof",
@@ -44,7 +48,8 @@ def c_source(calls: Mapping[str, Executable], header: str) -> tuple[str, str]:
 
 
 class _Host(Host):
-    """The function that allocates memory and calls the kernels. It gives 0, or 1 if there is not enough memory."""
+    """The function that allocates memory and calls the kernels. It gives 0, 1 if there is not enough memory, or 2 if an
+    index is out of bounds, a divisor is zero or an element would be written twice."""
 
     def __init__(self, made: Executable, function: str, first: int) -> None:
         super().__init__(made)
@@ -55,12 +60,12 @@ class _Host(Host):
         """The declaration, and what each argument is."""
         made = self.made
         sizes = [(name, made.sizes.shapes[name], dtype) for name, dtype in made.inputs]
-        sizes += [(name, made.sizes.shapes[name], made.stored(name)) for name in made.loops.outputs]
+        sizes += [(name, made.sizes.shapes[name], made.stored(name)) for name in made.results]
         names = [name.removeprefix("const ").partition("*")[2] for name in self.parameters()]
         lines = [f"   {p}: {dtype} of shape {shape}" for p, (_, shape, dtype) in zip(names, sizes, strict=True)]
         count = len(made.inputs)
         given, results = "\n".join(lines[:count]) or "   nothing", "\n".join(lines[count:])
-        about = f"/* Takes\n{given}\n   and writes\n{results}\n   Arrays are contiguous. 0, or 1 if memory is short. */"
+        about = f"/* Takes\n{given}\n   and writes\n{results}\n   Arrays are contiguous. {STATUS} */"
         return f"{about}\n{self.declaration()};"
 
     def declaration(self) -> str:
@@ -71,18 +76,18 @@ class _Host(Host):
         made, found = self.made, []
         taken: set[str] = set(KEYWORDS)
         named = [(name, dtype, "const ") for name, dtype in made.inputs]
-        named += [(name, made.stored(name), "") for name in made.loops.outputs]
+        named += [(name, made.stored(name), "") for name in made.results]
         for position, (name, dtype, const) in enumerate(named):
             own = name.replace(".", "_")
             own = f"new_{own}" if not const and name in made.loops.inputs else own
-            if not NAME.fullmatch(own) or own in taken:
+            if not NAME.fullmatch(own) or own in taken or OURS.fullmatch(own):
                 own = f"array_{position}"
             taken.add(own)
             found.append(f"{const}{self.type(dtype)} *{own}")
         return found
 
     def lines(self) -> Iterator[str]:
-        made, results = self.made, set(self.made.loops.outputs)
+        made, results = self.made, set(self.made.results)
         work = list(self.work())  # which settles what has a name
         yield f"{self.declaration()} {{"
         names = [parameter.partition("*")[2] for parameter in self.parameters()]
@@ -90,22 +95,35 @@ class _Host(Host):
         for name, (tensor, dtype) in zip(names, made.inputs, strict=False):
             if tensor not in results and tensor in self.names:
                 yield f"    {self.type(dtype)} *{self.name(tensor)} = ({self.type(dtype)} *){name};"
-        for name, tensor in zip(names[len(made.inputs) :], made.loops.outputs, strict=True):
+        for name, tensor in zip(names[len(made.inputs) :], made.results, strict=True):
             yield f"    {self.type(made.stored(tensor))} *{self.name(tensor)} = {name};"
             if tensor in made.loops.inputs:
                 size = Memory(made.sizes.shapes[tensor], made.stored(tensor)).bytes
-                yield f"    memcpy({self.name(tensor)}, {names[made.loops.inputs.index(tensor)]}, {size});"
+                old = names[[name for name, _ in made.inputs].index(tensor)]
+                yield f"    memcpy({self.name(tensor)}, {old}, {size});"
         own = {**{t: m for t, m in self.arrays().items() if t not in results}, **self.local()}
         for tensor, memory in own.items():
             yield f"    {self.type(memory.dtype)} *{self.name(tensor)} = malloc({self.bytes(tensor, memory)});"
         enough = " && ".join(["threads > 0", *(f"{self.name(tensor)} != NULL" for tensor in own)])
-        yield f"    const int enough = {enough};"
-        yield "    if (enough) {"
+        yield f"    int status = {enough} ? 0 : 1;"
+        yield from (f"    if (!status) {line}" for line in self.too_large())
+        yield "    if (!status) {"
         yield from (f"        {line}" for line in work)
+        yield from (f"        if ({self.name(tensor)}[0] > 0) status = 2;" for tensor in made.scalars)
         yield "    }"
         yield from (f"    free({self.name(tensor)});" for tensor in own)
-        yield "    return !enough;"
+        yield "    return status;"
         yield "}"
+
+    def too_large(self) -> Iterator[str]:
+        """Looks for whole numbers with which a kernel cannot count."""
+        for tensor, dtype in self.made.inputs:
+            wide = dtype.itemsize == 8 and dtype.kind in "iu"
+            if tensor in self.made.deciding and tensor in self.names and wide:
+                name = self.name(tensor)
+                count = math.prod(self.made.sizes.shapes[tensor])
+                low = "" if dtype.kind == "u" else f"{name}[k] < {-COUNTED} || "
+                yield f"for (int64_t k = 0; k < {count}; k++) if ({low}{name}[k] > {COUNTED}) status = 2;"
 
     def type(self, dtype: np.dtype[Any]) -> str:
         return c.TYPES[type_in_memory(dtype)]

@@ -22,7 +22,7 @@ from ..rules.written_once import shown_by_text
 from .again import Again, can_be_made
 from .arguments import as_array, bind, defaults
 from .execute import Executable, Undecided
-from .safe import deciding, joined, needs_interpreter, secured
+from .safe import deciding, joined, ranges_of_types, secured
 from .source import source
 
 Array = NDArray[Any]
@@ -175,12 +175,18 @@ class Caller:
         return source(known.executable)
 
     def for_export(self, arguments: Mapping[str, Any]) -> Executable:
-        """The kernels of a call with these arguments, for as many threads as there will be."""
-        bound = bind(self.loops, {**self.standing, **arguments})
-        reason = needs_interpreter(bound)
-        if reason:
-            raise ArgumentError(f"this program cannot be written as kernels: {reason}")
-        return Executable(self.in_steps(bound), 2)
+        """The kernels of a call with arrays like these arguments, whatever their values, for as many threads as there
+        will be."""
+        arguments = {**self.standing, **arguments}
+        bound, origin = bind(self.loops, arguments), self.origin(arguments)
+        reference.check(bound, values=False)
+        ranges = ranges_of_types(bound)
+        made = secured(self.in_steps(bound), ranges)
+        if isinstance(made, str):
+            raise ArgumentError(f"this program cannot be written as kernels: {made}")
+        if origin is not None:
+            made = joined(made, origin, ranges) or made
+        return Executable(made.bound, 2, made.scalars, bound.loops.inputs, deciding(made.bound.loops))
 
     def prepare(self, bound: Bound, origin: Bound | None = None, known: Prepared | None = None) -> Prepared:
         """Kernels for a call. `known` are those for a call of the same signature, which serve if they are the same."""
@@ -202,7 +208,7 @@ class Caller:
                 check_origin(origin)
         if known is not None and known.runs is not None and known.runs.loops == made.bound.loops:
             return replace(known, ranges=ranges, exact=exact, again=None)
-        executable = Executable(made.bound, threads(), made.scalars)
+        executable = Executable(made.bound, threads(), made.scalars, bound.loops.inputs)
         self.certify(bound, executable.loops)
         return Prepared(executable, None, made.bound, ranges, exact)
 

@@ -45,8 +45,12 @@ class Undecided(Exception):
 class Executable:
     """The kernels of a program, and how to fill their context."""
 
-    def __init__(self, bound: Bound, threads: int, scalars: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, bound: Bound, threads: int, scalars: tuple[str, ...] = (), order: tuple[str, ...] = (),
+        deciding: frozenset[str] = frozenset(),
+    ) -> None:  # fmt: skip
         self.threads = threads
+        self.deciding = deciding  # tensors whose whole numbers decide where accesses go
         self.scalars = scalars  # outputs that say, above zero, that the others may be wrong
         same = len({array.dtype for array in bound.arrays.values()}) == 1 and bound.dtype.kind == "f"
         self.products = matrix_products(bound.loops, bound.sizes) if same else None
@@ -71,7 +75,9 @@ class Executable:
             for name in nest.private:
                 self.producer[len(self.kernels)] = position
                 self.kernels.append(joining_kernel(name, self.first_writer(name).operator, self.layout()))
-        self.inputs = [(name, self.stored(name)) for name in self.loops.inputs]
+        given = [name for name in order if name in self.loops.inputs]  # as the caller's program has them
+        self.inputs = [(name, self.stored(name)) for name in given or self.loops.inputs]
+        self.results = [name for name in self.loops.outputs if name not in scalars]
 
     def layout(self) -> Layout:
         return Layout(self.sizes, self.constant, self.types, self.default, len(self.kernels))
@@ -224,14 +230,14 @@ class Executable:
 
         `convert` are the positions of inputs that are not plain contiguous arrays of the right type; None: find out.
         """
-        arrays = [inputs[name] for name in self.loops.inputs]
+        arrays = [inputs[name] for name, _ in self.inputs]
         convert = self.conversions(inputs) if convert is None else convert
         check_room(of_tensor(self.inputs[k][0], np.shape(arrays[k]), self.inputs[k][1].itemsize) for k in convert)
         for k in convert:
             with np.errstate(over="ignore"):  # a number too large for the type of the others is infinite
                 arrays[k] = np.array(arrays[k], self.inputs[k][1], order="C")
         if self.products is not None:
-            known = dict(zip(self.loops.inputs, arrays, strict=True))
+            known = {name: array for (name, _), array in zip(self.inputs, arrays, strict=True)}
             return self.multiply(known) if self.work < LONG else interruptibly(lambda: self.multiply(known))
         results = self.complete(arrays, self.context.frame)
         assert results is not None

@@ -15,6 +15,7 @@ from ..plan.run_checks import Checked, Impossible, checks_in_front, with_checks
 
 DEEP = 150  # levels of an expression that kernels hold; each is a pair of parentheses, and Python reads 200
 
+COUNTED = 2**56  # whole numbers of an exported call that kernels count with
 CURE = "bound it, for example by `min(max(k[i], 0), size(j)-1)` or `k[i] % size(j)`"
 
 
@@ -73,6 +74,16 @@ def joined(made: Secured, origin: Bound, ranges: Ranges) -> Secured | None:
         return None
     scalars = (*made.scalars, *checks.scalars)
     return Secured(replace(made.bound, loops=checks.loops, sizes=checks.sizes), scalars, checks)
+
+
+def ranges_of_types(bound: Bound) -> dict[str, tuple[int, int]]:
+    """What whole numbers the inputs of a program may hold that somebody else calls."""
+    found: dict[str, tuple[int, int]] = {}
+    for name, array in bound.arrays.items():
+        if array.dtype.kind in "iu":
+            limits = np.iinfo(array.dtype)
+            found[name] = (max(int(limits.min), -COUNTED), min(int(limits.max), COUNTED))
+    return found
 
 
 def deciding(loops: ir.Loops) -> frozenset[str]:

@@ -93,7 +93,11 @@ class PythonHost(Host):
             if number not in made.producer or made.copies(number):
                 arguments = [str(made.parts(kernel)), *(self.argument(number, word) for word in kernel.kernel.words)]
                 yield f"    kernel{number}({', '.join(arguments)})"
-        yield f"    return [{', '.join(self.result(name) for name in made.loops.outputs)}]"
+        if made.scalars:
+            wrong = " or ".join(f"{self.name(name)}[0] > 0" for name in made.scalars)
+            yield f"    if {wrong}:"
+            yield '        raise IndexError("an index, a divisor, or an element that is written twice")'
+        yield f"    return [{', '.join(self.result(name) for name in made.results)}]"
 
     def argument(self, number: int, word: Word) -> str:
         made, kernel = self.made, self.made.kernels[number]
