@@ -13,6 +13,8 @@ from .objects import object_layout
 
 Array = NDArray[Any]
 WORD = np.dtype(np.int64)
+NUMBERS = (float, int, bool)
+LARGEST = 2**31  # whole numbers that every type takes as they are
 
 
 class Again:
@@ -25,9 +27,12 @@ class Again:
         self.names = tuple(name for name, _ in known.inputs)
         self.complete = known.complete
         context = known.context
-        self.numbers = [(k, dtype) for k, (name, dtype) in enumerate(known.inputs) if type(given[name]) is float]
+        self.fixed = {name: value for name, value in given.items() if name not in self.names}  # static integers, sizes
+        self.count = len(self.names) + len(self.fixed)
+        kinds = [(k, dtype, type(given[name])) for k, (name, dtype) in enumerate(known.inputs)]
+        self.numbers = [(k, dtype, kind) for k, dtype, kind in kinds if kind in NUMBERS]
         self.updated = [(old, dtype) for old, _, dtype, _ in context.results if old is not None]
-        numbers = {k for k, _ in self.numbers}
+        numbers = {k for k, _, _ in self.numbers}
         arrays = [np.zeros((), d) if k in numbers else given[name] for k, (name, d) in enumerate(known.inputs)]
         between = [ranges.get(name) for name in self.names]
         checks = [Check(a.dtype, a.shape, a.strides, b) for a, b in zip(arrays, between, strict=True)]
@@ -35,19 +40,30 @@ class Again:
 
     def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Array] | None:
         """The outputs, or None for a call of another kind."""
-        if type(arguments) is not dict or len(arguments) != len(self.names):
+        if type(arguments) is not dict or len(arguments) != self.count:
             return None
+        for name, value in self.fixed.items():
+            found = arguments.get(name)
+            if type(found) is not int or found != value:
+                return None
         try:
             arrays = [arguments[name] for name in self.names]
         except KeyError:
             return None
-        for k, dtype in self.numbers:
-            if type(arrays[k]) is not float:
+        for k, dtype, kind in self.numbers:
+            number = arrays[k]
+            if type(number) is not kind or (kind is int and not -LARGEST <= number <= LARGEST):
                 return None
-            with np.errstate(over="ignore"):  # a number too large for the type of the others is infinite
-                arrays[k] = np.array(arrays[k], dtype)
+            if kind is float:
+                with np.errstate(over="ignore"):  # a number too large for the type of the others is infinite
+                    arrays[k] = np.array(number, dtype)
+            else:
+                arrays[k] = np.array(number, dtype)
         for k, dtype in self.updated:  # these are copied before the check
             if type(arrays[k]) is not np.ndarray or arrays[k].dtype != dtype:
+                return None
+        for array in arrays:  # the runner tells the same, but only after memory was taken for the results
+            if type(array) is not np.ndarray:
                 return None
         return self.complete(arrays, self.frame)
 
@@ -58,9 +74,9 @@ def can_be_made(known: Executable, given: Mapping[str, Any], ranges: Mapping[str
         object_layout() is not None
         and known.products is None
         and bool(known.kernels)
-        and all(name in known.loops.inputs for name in given)
-        and all(type(given.get(name)) is float or _is_plain(given.get(name), dtype) for name, dtype in known.inputs)
-        and all(given[name].dtype == WORD for name in ranges)
+        and all(name in known.loops.inputs or type(value) is int for name, value in given.items())
+        and all(type(given.get(name)) in NUMBERS or _is_plain(given.get(name), dtype) for name, dtype in known.inputs)
+        and all(type(given[name]) is np.ndarray and given[name].dtype == WORD for name in ranges)
     )
 
 

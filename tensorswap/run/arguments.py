@@ -151,7 +151,7 @@ def as_array(name: str, value: Any) -> Array:
     """Anything array-like, as a numpy array of a type that programs compute with."""
     if value is None:
         raise DtypeError(f"{name} is None", hint="pass an array or a number")
-    if np.ma.is_masked(value):
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise DtypeError(f"{name} hides elements behind a mask", hint=f"give them values: {name}.filled(0)")
     try:
         if not isinstance(value, np.ndarray) and hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
