@@ -108,7 +108,7 @@ def measure_all(rows: list[Row], run: Run, how: Conditions, options: argparse.Na
         for number, row in enumerate(rows, 1):
             place = f"[{number:2}/{len(rows)}] {row.name}"
             start = time.monotonic()
-            result = RowResult(row.name, row.title, row.dtype, dict(row.sizes), row.workload.flops(row.sizes))
+            result = RowResult(row.name, row.title, row.dtype, dict(row.sizes), row.workload.kind, row.flops)
             run.rows.append(result)
             measure(row, result, team, how, run.roofline, partial(say, place=f"{place}: "))
             say(f"{place}: {summary(result)} ({time.monotonic() - start:.0f} s)")

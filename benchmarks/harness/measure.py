@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import check, memory, settings
-from .peers import PEERS, REFERENCE, Peer
+from .peers import PEERS, Peer
 from .process import Refused, Worker
 from .result import SUCCEEDED, Measurement, RowResult
 from .workload import Results, Row
@@ -99,9 +99,10 @@ def measure(
 
 
 def reference(row: Row, result: RowResult, team: Team, conditions: Conditions, limits: Mapping[str, float]) -> Results:
-    answer = team.worker(REFERENCE).ask("reference", row.key, limit=conditions.limit_seconds)
+    answer = team.worker(row.workload.reference).ask("reference", row.key, limit=conditions.limit_seconds)
     result.bytes = answer["bytes"]
-    result.limit_seconds = max(result.flops / limits[row.dtype], result.bytes / limits["bandwidth"])
+    if result.flops is not None:
+        result.limit_seconds = max(result.flops / limits[row.dtype], result.bytes / limits["bandwidth"])
     results: Results = answer["results"]
     return results
 

@@ -48,9 +48,17 @@ def table(run: Run) -> str:
     """The whole page."""
     rows = [row for row in run.rows if row.peers]
     shown = [name for name in PEERS if name in run.peers]
-    parts = [heading(run), NOTES, times(rows, shown), means(rows, shown)]
+    parts = [heading(run), NOTES]
+    for kind in dict.fromkeys(row.kind for row in rows):
+        those = [row for row in rows if row.kind == kind]
+        peers = [name for name in shown if any(takes_part(row, name) for row in those)]
+        parts += [f"## {kind.capitalize()}s\n", times(those, peers), means(those, peers)]
     parts += [first_calls(run, rows, shown), peaks(rows, shown), reasons(run, rows)]
     return "\n".join(part for part in parts if part)
+
+
+def takes_part(row: RowResult, peer: str) -> bool:
+    return peer in row.peers and row.peers[peer].status != "not applicable"
 
 
 def heading(run: Run) -> str:
@@ -100,7 +108,7 @@ def means(rows: list[RowResult], shown: list[str]) -> str:
     for label, values in ratios.items():
         mean, count = geometric_mean(values)
         body.append([label, ratio(mean), f"{sum(value > 1 for value in values if value)} of {count}"])
-    return "## Geometric means\n\n" + markdown(["time of", "over that of tensorswap", "tensorswap is faster in"], body)
+    return "Geometric means:\n\n" + markdown(["time of", "over that of tensorswap", "tensorswap is faster in"], body)
 
 
 def first_calls(run: Run, rows: list[RowResult], shown: list[str]) -> str:

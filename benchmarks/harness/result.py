@@ -46,7 +46,8 @@ class RowResult:
     title: str
     dtype: str
     sizes: dict[str, int]
-    flops: float
+    kind: str
+    flops: float | None
     bytes: int = 0
     limit_seconds: float | None = None
     peers: dict[str, Measurement] = field(default_factory=dict)

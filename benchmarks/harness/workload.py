@@ -32,11 +32,12 @@ class Workload:
     sizes: Sizes
     quick: Sizes
     make_arrays: Callable[[Sizes, np.dtype[Any], np.random.Generator], Arrays]
-    numpy_twin: Callable[..., Results]  # inputs by name, and `seed` if there is one: value and gradients
     jax_value: Callable[..., Any]  # jax, inputs by name: the value
-    torch_value: Callable[..., Any]  # torch, inputs by name: the value
-    flops: Callable[[Sizes], float]  # of the best known order; a function such as exp counts one
     terms: Callable[[Sizes], int]  # of the longest sum that a result goes through
+    numpy_twin: Callable[..., Results] | None = None  # inputs by name, and `seed` if any: value and gradients
+    torch_value: Callable[..., Any] | None = None  # torch, inputs by name: the value
+    flops: Callable[[Sizes], float] | None = None  # of the best known order; a function such as exp counts one
+    kind: str = "operation"  # or "model": each kind has a table of its own
     output: str = "loss"
     wrt: tuple[str, ...] = ()
     update: str = ""  # statements that replace each parameter in `wrt`
@@ -44,6 +45,11 @@ class Workload:
     einsum: str = ""  # for a single contraction of the arrays in `operands`
     operands: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ("float32",)
+
+    @property
+    def reference(self) -> str:
+        """The peer whose results in float64 are those that all are held against."""
+        return "numpy" if self.numpy_twin else "jax"
 
     @property
     def seed(self) -> str:
@@ -80,6 +86,10 @@ class Row:
         """The same inputs in every process."""
         generator = np.random.default_rng(20240607)
         return self.workload.make_arrays(self.sizes, np.dtype(self.dtype), generator)
+
+    @property
+    def flops(self) -> float | None:
+        return self.workload.flops(self.sizes) if self.workload.flops else None
 
     @property
     def key(self) -> tuple[str, str, bool]:

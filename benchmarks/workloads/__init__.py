@@ -1,7 +1,8 @@
-"""What is measured. One file for each operation; the order here is that of the table."""
+"""What is measured. One file for each operation; the order here is that of the table. Models stand behind them."""
 
 from __future__ import annotations
 
+import models
 from harness.workload import Row, Workload
 
 from . import (
@@ -43,6 +44,7 @@ ALL: tuple[Workload, ...] = (
     gaussian_mixture.WORKLOAD,
     gpt_block.WORKLOAD,
     *matmul.WORKLOADS,
+    *models.ALL,
 )
 BY_NAME = {workload.name: workload for workload in ALL}
 SMALLEST = Row(BY_NAME["matmul_64"], "float32", quick=True)

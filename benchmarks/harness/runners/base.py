@@ -36,6 +36,13 @@ class Inputs:
     seed: Any  # the gradient of the output, or None
 
 
+def written(function: Callable[..., Any] | None) -> Callable[..., Any]:
+    """The function that a workload has for this peer."""
+    if function is None:
+        raise NotApplicable("it is not written for this peer")
+    return function
+
+
 def split(workload: Workload, arrays: Arrays) -> Inputs:
     numbers = {name: value for name, value in arrays.items() if not isinstance(value, np.ndarray)}
     special = {*numbers, *workload.wrt, workload.seed}

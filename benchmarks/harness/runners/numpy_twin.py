@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..workload import Arrays, Results, Workload
-from .base import split
+from .base import split, written
 
 
 class NumpyTwin:
@@ -16,16 +16,17 @@ class NumpyTwin:
         self.eager = True
 
     def prepare(self, workload: Workload, arrays: Arrays, dtype: str) -> Callable[[], Results]:
+        twin = written(workload.numpy_twin)
         inputs = split(workload, arrays)
         named = {**inputs.parameters, **inputs.data, **inputs.numbers}
         if workload.seed:
             named["seed"] = inputs.seed
 
         def gradient() -> Results:
-            return workload.numpy_twin(**named)
+            return twin(**named)
 
         def step() -> Results:
-            found = workload.numpy_twin(**named)
+            found = twin(**named)
             new = {name: old - workload.rate * found[f"{name}.grad"] for name, old in inputs.parameters.items()}
             return {workload.output: found[workload.output], **new}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,8 @@ class TensorswapProgram:
         self.versions = {"tensorswap": ts.__version__, "numpy": np.__version__}
         self.eager = False
         self.interpreted = name == "interpreter"
+        if not self.interpreted:
+            warnings.filterwarnings("error", "a call is interpreted", ts.SwapWarning)
 
     def prepare(self, workload: Workload, arrays: Arrays, dtype: str) -> Callable[[], Results]:
         program = build(workload)

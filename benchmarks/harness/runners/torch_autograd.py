@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ..workload import Arrays, Results, Workload
-from .base import split
+from .base import split, written
 
 
 class TorchAutograd:
@@ -20,6 +20,7 @@ class TorchAutograd:
         self.eager = not self.compiled
 
     def prepare(self, workload: Workload, arrays: Arrays, dtype: str) -> Callable[[], Arrays]:
+        function = written(workload.torch_value)
         inputs = split(workload, arrays)
         # copies, because an update changes the parameters in place
         parameters = {name: torch.tensor(array, requires_grad=True) for name, array in inputs.parameters.items()}
@@ -28,7 +29,7 @@ class TorchAutograd:
         leaves = list(parameters.values())
 
         def value(tensors: Arrays) -> Any:
-            return workload.torch_value(torch, **tensors, **inputs.numbers)
+            return function(torch, **tensors, **inputs.numbers)
 
         if self.compiled:
             torch.compiler.reset()
