@@ -29,7 +29,7 @@ from .shuffle import Rows, shuffled
 from .source import Source
 from .step import prepared
 from .stopping import listening
-from .training_loop import Loop, stretches
+from .training_loop import Loop, UndecidedStep, stretches
 from .update import Update, shapes_of_state, update
 
 AWAY = 0.5  # seconds that compiled steps run before Python comes in
@@ -297,7 +297,7 @@ class _Run:
             numbers = np.arange(first, first + len(batches), dtype=np.float64)
             factors = self.schedule(numbers, total or max(first + len(batches), 1))
             before = {name: array.copy() for name, array in loop.arrays.items()}
-            told = loop.run(batches, factors * self.settings.lr, first)
+            told = self.made(loop, batches, factors * self.settings.lr, first, before)
             wrong = ~np.isfinite(told[self.settings.loss])
             if wrong.any():
                 at = int(np.argmax(wrong))
@@ -305,6 +305,25 @@ class _Run:
             for name, values in told.items():
                 self.history.add(name, values)
             self.position = replace(self.position, step=first + len(batches))
+
+    def made(self, loop: Loop, batches: Rows, rates: Array, first: int, before: dict[str, Array]) -> dict[str, Array]:
+        """Makes steps. One that kernels cannot decide is made by the interpreter, which says what is wrong with it."""
+        try:
+            return loop.run(batches, rates, first)
+        except UndecidedStep as step:
+            at = step.at
+        for name, array in before.items():
+            loop.arrays[name][...] = array
+        parts = [loop.run(batches[:at], rates[:at], first)] if at else []
+        try:
+            parts.append(loop.watched(batches[at : at + 1], rates[at : at + 1], first + at))
+        except SwapError as error:
+            error.result = replace(self.result(), step=first + at)
+            raise
+        if at + 1 < len(batches):
+            now = {name: array.copy() for name, array in loop.arrays.items()}
+            parts.append(self.made(loop, batches[at + 1 :], rates[at + 1 :], first + at + 1, now))
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def stop(self, loop: Loop, rows: Rows, before: dict[str, Array], rates: Array, first: int, at: int) -> None:
         """Goes back to the step whose loss is no number, and raises with the statement that made it so."""

@@ -20,7 +20,7 @@ from ..run.arguments import bind
 from ..run.call import threads
 from ..run.chunk import Chunk
 from ..run.execute import Executable
-from ..run.safe import needs_interpreter
+from ..run.safe import Secured, secured
 from .data import Data, picker
 from .shuffle import Rows
 from .update import Update
@@ -28,6 +28,14 @@ from .update import Update
 LAST_STEP = 2**53
 
 EXAMPLES = 8  # of a batch that an error names
+
+
+class UndecidedStep(Exception):
+    """The kernels of a step met something that the interpreter must look at; what came after it is worth nothing."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__(at)
+        self.at = at
 
 
 class Loop:
@@ -40,6 +48,7 @@ class Loop:
         self.arrays = arrays
         self.picker = picker(made.program.loops.names, data, batch)
         self.chunks: dict[int, tuple[Chunk, dict[str, np.dtype[Any]]]] = {}
+        self.scalars: dict[int, tuple[str, ...]] = {}  # by batch size: what kernels tell of the values that they met
         self.fixed: dict[str, Array] = {}
         self.ranges: dict[str, tuple[int, int]] = {}  # of whole numbers for which every access is in bounds
         self.filled: Rows = np.zeros(0, np.int64)  # the examples that stand in the window, if there is one
@@ -68,20 +77,22 @@ class Loop:
             self._check_types(bind(self.update.program.loops, step))
             for program in (self.update.model, self.update.program):
                 bound = bind(program.loops, {n: v for n, v in step.items() if n in program.inputs})
-                self._refuse_interpreted(bound)
+                self._secured(bound)
                 for use in bound.unproven(self.ranges):
                     parts = [*use.access.indices, *use.conditions]
                     self.exact = True
                     self.placed = self.placed or any(self._tells_place(part) for part in parts)
 
-    def _refuse_interpreted(self, bound: Bound) -> None:
+    def _secured(self, bound: Bound) -> Secured:
+        """What kernels may run of a call, whatever the batch."""
         beyond = next((name for name, (_, high) in self.ranges.items() if high > WORD), None)
         if beyond is not None:
             raise ArgumentError(f"{beyond} holds whole numbers beyond 2**63", hint="use ts.step")
         steps = {"step": (1, LAST_STEP)} if "step" in self.update.model.inputs else {}
-        reason = needs_interpreter(bound, {**self.ranges, **steps})
-        if reason:
-            raise ArgumentError(f"this program cannot be trained in compiled steps: {reason}", hint="use ts.step")
+        made = secured(bound, {**self.ranges, **steps})
+        if isinstance(made, str):
+            raise ArgumentError(f"this program cannot be trained in compiled steps: {made}", hint="use ts.step")
+        return made
 
     def _check_types(self, bound: Bound) -> None:
         """Parameters and state keep their type: kernels write them where they stand."""
@@ -130,9 +141,10 @@ class Loop:
         if size not in self.chunks:
             step = self._executable(self.update.program, self.arguments(self.data.batch(np.zeros(size, np.int64))))
             picked = self._executable(self.picker.program, {**self.whole, self.picker.rows: np.zeros(size, np.int64)})
-            types = {
-                name: step.stored(name) for name in ("lr", "step", *self.update.results) if name in step.types.tensors
-            }
+            told = ("lr", "step", *self.update.results, *step.scalars)
+            types = {name: step.stored(name) for name in told if name in step.types.tensors}
+            assert not picked.scalars, "rows are numbers of examples"
+            self.scalars[size] = step.scalars
             advance = {name: dtype.itemsize for name, dtype in types.items()} | {self.picker.rows: 8 * size}
             self.fixed = {
                 name: np.array(value, step.stored(name), order="C")
@@ -154,8 +166,8 @@ class Loop:
     def _executable(self, program: Program, arguments: Mapping[str, Any]) -> Executable:
         program = program._for_call(arguments)
         bound: Bound = bind(program.loops, arguments)
-        self._refuse_interpreted(bound)
-        made = Executable(program._in_steps(bound), threads())
+        safe = self._secured(program._in_steps(bound))
+        made = Executable(safe.bound, threads(), safe.scalars, bound.loops.inputs)
         program.certify(bound, made.loops)
         if program is self.update.program:
             self.update.gradient.certify(bound, None)
@@ -167,7 +179,7 @@ class Loop:
             return self.watched(batches, rates, first)
         steps, size = batches.shape
         chunk, types = self.chunk(size)
-        told = {name: np.zeros(steps, types[name]) for name in self.update.results}
+        told = {name: np.zeros(steps, types[name]) for name in (*self.update.results, *self.scalars[size])}
         numbers = {"lr": rates, "step": np.arange(first + 1, first + steps + 1)}
         arrays = {
             **self.whole,
@@ -178,6 +190,9 @@ class Loop:
             self.picker.rows: np.ascontiguousarray(batches, np.int64),
         }
         chunk.run(arrays, steps)
+        wrong = sum((told.pop(name) > 0 for name in self.scalars[size]), np.zeros(steps, bool))
+        if wrong.any():
+            raise UndecidedStep(int(np.argmax(wrong)))
         return told
 
     def watched(self, batches: Rows, rates: Array, first: int) -> dict[str, Array]:
