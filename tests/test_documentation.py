@@ -31,6 +31,8 @@ PAGES = (
 )  # fmt: skip
 LANGUAGE = PAGES[1].read_text(encoding="utf-8")
 
+pytestmark = pytest.mark.compiled  # as a user runs them
+
 
 @dataclass(frozen=True)
 class Fence:
