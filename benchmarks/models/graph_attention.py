@@ -15,7 +15,6 @@ s[e,h] = p[source[e],h] + q[node[e],h]
 l[e,h] = s[e,h] if s[e,h] > 0 else 0.2 * s[e,h]
 size(top, 0) = size(n)
 size(total, 0) = size(n)
-size(Y, 0) = size(n)
 top[node[e],h] max= l[e,h]
 x[e,h] = exp(l[e,h] - stop(top[node[e],h]))
 total[node[e],h] += x[e,h]

@@ -13,7 +13,6 @@ P = softmax(R)
 k[t] argmax= R[t,e]
 F[t,f] += W1[k[t],f,d] * X[t,d]
 Y[t,d] += P[t,k[t]] * W2[k[t],d,f] * relu(F[t,f])
-size(load, 0) = size(e)
 load[k[t]] += 1 / size(t)
 share[e] += P[t,e] / size(t)
 loss += (Y[t,d] - target[t,d]) ** 2

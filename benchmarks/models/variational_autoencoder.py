@@ -8,17 +8,14 @@ import numpy as np
 from harness.workload import Arrays, Sizes, Workload, normal
 
 TEXT = """
-A[n,h] += X[n,d] * W1[h,d]
-H[n,h] = relu(A[n,h] + b1[h])
-mean[n,z] += Wm[z,h] * H[n,h]
-mean[n,z] += bm[z]
-logvar[n,z] += Wv[z,h] * H[n,h]
-logvar[n,z] += bv[z]
+A = linear(X, W1, b1)
+H[n,h] = relu(A[n,h])
+mean = linear(H, Wm, bm)
+logvar = linear(H, Wv, bv)
 Z[n,z] = mean[n,z] + exp(0.5 * logvar[n,z]) * noise[n,z]
-B[n,h] += Z[n,z] * W2[h,z]
-G[n,h] = relu(B[n,h] + b2[h])
-Y[n,d] += G[n,h] * W3[d,h]
-Y[n,d] += b3[d]
+B = linear(Z, W2, b2)
+G[n,h] = relu(B[n,h])
+Y = linear(G, W3, b3)
 loss += softplus(Y[n,d]) - X[n,d] * Y[n,d]
 loss += 0.5 * (exp(logvar[n,z]) + mean[n,z] ** 2 - 1 - logvar[n,z])
 """
