@@ -10,6 +10,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from tensorswap.kernel.verify import verify
 from tensorswap.program import Program
 
 os.environ.setdefault("TENSORSWAP_CACHE", str(Path(tempfile.gettempdir()) / f"tensorswap-tests-{os.getuid()}"))
+
+os.environ.setdefault("TENSORSWAP_DAY", str(date.today().toordinal()))  # which share of a rota runs: all workers agree
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell: what tests start must hear it
     signal.signal(signal.SIGINT, signal.default_int_handler)
