@@ -249,6 +249,8 @@ class Program(Runnable):
         if names and not self._loops.updated:
             made = calls["forward"]
             of = [name for name in program.outputs if made.stored(name).kind == "f"]
+            if not of and wrt is None:
+                return calls
             ones = {name: np.ones((), made.stored(name)) for name in of}
             suffix = next_suffix(program._loops, "grad")
             seeds = {f"{name}.{suffix}": np.broadcast_to(ones[name], made.sizes.shapes[name]) for name in of}

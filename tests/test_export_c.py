@@ -119,6 +119,23 @@ def test_a_program_that_was_called_is_written_for_such_arrays(tmp_path: Path) ->
 
 
 @needs_compiler
+@pytest.mark.parametrize("names", ["t0 t1 kernel0", "enough threads malloc", "array_2 int64_t NULL", "linux asm k"])
+def test_names_that_a_file_needs_itself(names: str, tmp_path: Path) -> None:
+    x, w, y = names.split()
+    arrays = {x: np.arange(6.0).reshape(2, 3), w: np.arange(3.0)}
+    check_exported(ts.program(f"{y}[i] += {x}[i,j] * {w}[j]\nQ[i] = {y}[i] ** 2\nreturn {y}, Q"), arrays, tmp_path)
+
+
+@needs_compiler
+def test_whole_numbers_alone_have_no_adjoint(tmp_path: Path) -> None:
+    program, arrays = ts.program("Y[i] = 3 * X[i]"), {"X": np.array([1, -2], np.int8)}
+    program.export(tmp_path / "model.c", like=arrays)
+    library = Library(tmp_path, QUICK)
+    assert "adjoint" not in library.header
+    check_close(library.call("forward", program, arrays), {"Y": np.array([3, -6])})
+
+
+@needs_compiler
 def test_an_update_leaves_its_input(tmp_path: Path) -> None:
     program = ts.program("W[i] = W[i] - 0.5 * g[i]")
     check_exported(program, {"W": np.arange(4.0), "g": np.ones(4)}, tmp_path)

@@ -133,6 +133,16 @@ def test_the_source_of_a_call_runs_under_numba_alone(name: str) -> None:
 
 
 @pytest.mark.compiled
+def test_source_of_a_program_that_looks_at_values() -> None:
+    """The checks are in it: they change neither the order of the inputs nor the number of results, and they refuse."""
+    program = ts.program("Y[i] = X[i] // d[i]")
+    arrays = {"X": np.array([7, -5]), "d": np.array([2, 3])}
+    check_source(program, arrays)
+    with pytest.raises(IndexError, match="a divisor"):
+        run_by_numba(program, {**arrays, "d": np.array([2, 0])})
+
+
+@pytest.mark.compiled
 def test_the_source_of_a_gradient_runs_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tensorswap.run.call.threads", lambda: 2)
     program = ts.program("H[b,h] = tanh(X[b,i] * W[h,i])\nloss += H[b,h] ** 2".replace("= tanh(", "+= ")[:0] + LAYER)

@@ -15,6 +15,7 @@ R = np.random.default_rng(5)
 GRID = R.random((20, 30))
 TREE = "for n:\n    A[n] = X[n] + (A[left[n]] * A[right[n]] if n > 1 else 0)"
 PARENTS = "for b:\n    A[b] = (A[par[b]] + 1 if par[b] >= 0 else x[b])"
+GUARDED = "for n:\n    A[n] = X[n]\n    B[n] = A[k[n]] if A[k[n]] > 0\nreturn B"  # too early, A[k[n]] is still 0
 SCATTER = "size(Y, 0) = 3\nY[g[i]] = X[i]"
 GOOD: dict[str, tuple[str, list[str], Arrays]] = {
     "winners": ("a[i] argmax= X[i,j]\nY[i] = X[i,a[i]]", ["X"], {"X": GRID}),
@@ -45,6 +46,8 @@ GOOD: dict[str, tuple[str, list[str], Arrays]] = {
     "guarded divisors": ("Y[i] = X[i] // k[i] if k[i] != 0", [], {"X": np.array([5, -7]), "k": np.array([2, 0])}),
     "guarded gather": ("Y[b] = x[par[b]] if par[b] >= 0", ["x"], {"x": R.random(3), "par": np.array([-1, 2])}),
     "first or before": ("Y[l] = X[l] if l == 0 else X[l-1]", ["X"], {"X": R.random(6), "l": 6}),
+    "a path that the program gives": ("z[0] = 1\nfor s:\n    z[s+1] = a[s,z[s]+1]", [],
+                                      {"a": np.array([[0, 0, 1, 4]] * 3)}),
     "packed": ("size(i) = 4\nsize(j) = 4\nY[i,j] = l[j*(2*size(i)-j-1)//2+i-j-1] if j < i", ["l"], {"l": R.random(6)}),
 }  # fmt: skip
 BAD: list[tuple[str, Arrays]] = [
@@ -62,6 +65,11 @@ BAD: list[tuple[str, Arrays]] = [
     (PARENTS, {"x": np.ones(5), "par": np.array([-1, 0, 1, 4, 3])}),
     (PARENTS, {"x": np.ones(5), "par": np.array([-1, 0, 2, 1, 3])}),
     (PARENTS, {"x": np.ones(5), "par": np.array([-1, 0, 1, 5, 3])}),
+    (GUARDED, {"X": np.ones(3), "k": np.array([2, 2, 2])}),
+    ("c[i] = k[i]\nY[i] = X[c[i]] if not inside", {"X": np.ones(3), "k": np.array([0, 3, 1])}),
+    ("c[i] = k[i] % d[i]\nY[i] = X[c[i]]", {"X": np.ones(2), "k": np.array([0, 1], np.uint64), "d": np.array([1, 2])}),
+    ("c[i] = k[i] > 0\nY[i] = X[c[i]]", {"X": np.ones(2), "k": np.array([0, 1])}),
+    ("n: int\nY[i] = X[k[i]] + X[n]", {"X": np.ones(2), "k": np.array([0, 2]), "n": -1}),  # the first of two is told
 ]
 
 
@@ -127,6 +135,33 @@ def test_values_of_later_calls_are_looked_at_too(name: str, argument: str, bad: 
             program({**given, argument: np.array(bad)})
         assert str(found.value) == str(wanted.value)
         check_same(program(given), right)
+
+
+@pytest.mark.parametrize("head", ["", "def f(W[i], E[v], k[i]) -> Y[i]:\n    "])
+def test_a_derivative_looks_at_what_its_program_alone_reads(head: str) -> None:
+    program = ts.program(f"{head}Y[i] = W[i] + floor(E[k[i]])").adjoint(wrt=["W"])
+    arrays = {"W": np.ones(2), "E": np.ones(3), "k": np.array([0, 2]), "Y.grad": np.ones(2)}
+    for _ in range(3):
+        check_same(program(arrays), np.ones(2))
+    with pytest.raises(ts.SwapError, match="asks for position 3 of axis 0"):
+        program({**arrays, "k": np.array([0, 3])})
+    check_same(program(arrays), np.ones(2))
+
+
+@pytest.mark.filterwarnings("ignore:a call is interpreted")
+@pytest.mark.parametrize("guard", ["inside or i < 0", "i < 0 or inside", "not (not inside or i < 0)"])
+@pytest.mark.parametrize("value", ["X[k[i]]", "X[k[i]] if k[i] < 3 else 5"])
+def test_inside_under_other_words(guard: str, value: str) -> None:
+    program = ts.program(f"Y[i] = {value} if {guard}")
+    for k in ([0, 2, 1], [0, 3, 1]):
+        arrays = {"X": np.arange(1.0, 4), "k": np.array(k)}
+        check_same(program(arrays), program.run_reference(arrays))
+    assert program(arrays)[1] == (5 if "5" in value else 0)
+
+
+def test_a_second_adjoint_by_what_the_first_does_not_read() -> None:
+    program = ts.program("Y[i] = E[i] * V[i]").adjoint(wrt=["E"]).adjoint(wrt=["E"])
+    check_same(program(E=np.ones(3)), np.zeros(3))
 
 
 def test_positions_of_an_empty_axis() -> None:

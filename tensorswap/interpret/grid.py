@@ -13,7 +13,7 @@ import numpy as np
 from ..arrays import Array, Mask
 from ..errors import BoundsError, DtypeError, LimitError
 from ..language import ir
-from ..language.build import conjuncts, is_integer
+from ..language.build import asked_inside, conjuncts, is_integer
 from ..language.formula import OPERATIONS, of_arrays
 from ..language.functions import INDEX_FUNCTIONS
 from ..language.render import access as show_access
@@ -175,8 +175,7 @@ class Grid:
         return self.evaluate(node, mask).astype(bool)
 
     def inside_statement(self, mask: Mask) -> Mask:
-        statement = self.statement
-        for node in (statement.target, *conjuncts(statement.guard), statement.value):
+        for node in asked_inside(self.statement):
             mask = mask & self.inside(node, mask)
         return mask
 

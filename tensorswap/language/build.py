@@ -173,6 +173,12 @@ def conjuncts(guard: Expr | None) -> tuple[Expr, ...]:
     return (guard,)
 
 
+def asked_inside(statement: ir.Statement) -> tuple[Expr, ...]:
+    """What `inside` speaks of. Where it stands in that itself, under `or` or `not`, it holds."""
+    nodes = (statement.target, *conjuncts(statement.guard), statement.value)
+    return tuple(ir.transform(node, lambda n: ONE if isinstance(n, ir.Inside) else n) for node in nodes)
+
+
 OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 
 

@@ -11,7 +11,7 @@ from ..kernel.functions.whole import GOLDEN
 from ..kernel.ir import TRUTH, U8, WORD, Load, Value, cast, compare, type_of, word
 from ..language import ir
 from ..language.affine import affine, is_constant
-from ..language.build import conjuncts
+from ..language.build import asked_inside
 from ..language.functions import IN_VECTORS
 from ..language.ir import Expr
 from ..language.types import BOOL, INT, number, promote
@@ -150,8 +150,7 @@ class Expressions:
         return parts
 
     def inside_statement(self, statement: ir.Statement) -> list[Value]:
-        nodes = (statement.target, *conjuncts(statement.guard), statement.value)
-        return [part for node in nodes for part in self.inside(node)]
+        return [part for node in asked_inside(statement) for part in self.inside(node)]
 
     def harmless(self, node: Expr) -> bool:
         """Whether a value may be computed where it is not needed: accesses are in bounds, and nothing takes long."""

@@ -16,7 +16,7 @@ from itertools import combinations
 
 from ..language import ir
 from ..language.affine import affine, is_constant
-from ..language.bounds import unproven
+from ..language.bounds import Use, unproven, uses
 from ..language.build import ONE, ZERO, conjunction, conjuncts, maximum, minimum, subtract
 from ..language.ir import Expr, Number
 from ..language.paths import found_in
@@ -114,13 +114,16 @@ class _Writer:
         self.scalars: list[str] = []
 
     def checked(self) -> Checked:
-        uses = unproven(self.loops, self.sizes, self.reaches.gathered)
+        open_uses = unproven(self.loops, self.sizes, self.reaches.gathered)
         divisions = list(self._divisions())
-        for use in uses:
+        for use in open_uses:
             self.open.setdefault(use.statement, set()).add(use.access)
         for statement, _, node, _ in divisions:
             self.open.setdefault(statement, set()).add(node)
-        for use in uses:
+        for statement in self.open:
+            if statement.asks_inside:  # it speaks of accesses as they are written
+                raise Impossible(f"only a run shows what is `inside` where {show_access(statement.target)} is written")
+        for use in open_uses:
             self._look(use.statement, use.blocks, self._outside(use.access), use.conditions)
         for statement, blocks, node, conditions in divisions:
             self._look(statement, blocks, ir.Compare("==", node.right, ZERO), conditions)
@@ -140,8 +143,7 @@ class _Writer:
     def _divisions(self) -> Iterator[tuple[ir.Statement, tuple[ir.Block, ...], ir.Binary, tuple[Expr, ...]]]:
         """Divisions of whole numbers that no range keeps away from zero."""
         for statement, blocks in self.loops.located:
-            atoms = conjuncts(statement.guard)
-            guard = tuple(atom for atom in atoms if not isinstance(atom, ir.Inside))
+            guard = tuple(atom for atom in conjuncts(statement.guard) if not isinstance(atom, ir.Inside))
             roots = [(atom, guard[:k]) for k, atom in enumerate(guard)]
             for root, path in (*roots, (statement.target, guard), (statement.value, guard)):
                 for node, conditions in found_in(root, ir.Binary, path):
@@ -151,8 +153,6 @@ class _Writer:
                     if is_constant(node.right) and self.sizes.value(node.right) == 0:
                         raise Impossible(f"`{show(node)}` divides by zero")
                     if reach is None or reach[0] <= 0 <= reach[1]:
-                        if len(guard) < len(atoms):
-                            raise Impossible(f"only a run shows whether `{show(node)}` divides by zero")
                         yield statement, blocks, node, conditions
 
     def _outside(self, access: ir.Access) -> Expr:
@@ -214,7 +214,7 @@ class _Writer:
             guard = None if statement.guard is None else self._safe(statement, statement.guard)
             target = self._safe(statement, statement.target)
             assert isinstance(target, ir.Access)
-            if any(isinstance(atom, ir.Inside) for atom in conjuncts(guard)):
+            if statement.asks_inside:
                 raise Impossible("only a run shows whether `=` writes each element once")
             points = Number(self._points(statement, blocks))
             one = ir.Statement(ir.Access(count, (*leading, *target.indices)), "+=", points, guard)
@@ -236,40 +236,32 @@ class _Writer:
     def _early_reads(self) -> None:
         """A step may read what earlier steps wrote: at a place that says which step that was, it can be looked at."""
         assigned = {s.target.tensor for s, blocks in self.loops.located if s.operator == "=" and blocks}
-        for reader, around in self.loops.located:
-            for access in dict.fromkeys(reader.reads):
-                if access.tensor in assigned - self.loops.updated and not complete_when_read(
-                    self.loops, (reader, around), access
-                ):
-                    for writer, blocks in self.loops.located:
-                        if writer.target.tensor == access.tensor and any(b in around for b in blocks):
-                            self._before(writer, blocks, reader, around, access)
+        for use in uses(self.loops):
+            access, reader = use.access, (use.statement, use.blocks)
+            if access is use.statement.target or access.tensor not in assigned - self.loops.updated:
+                continue
+            if not complete_when_read(self.loops, reader, access):
+                for writer, blocks in self.loops.located:
+                    if writer.target.tensor == access.tensor and any(b in use.blocks for b in blocks):
+                        self._before(writer, blocks, use)
 
-    def _before(
-        self,
-        writer: ir.Statement,
-        blocks: tuple[ir.Block, ...],
-        reader: ir.Statement,
-        around: tuple[ir.Block, ...],
-        access: ir.Access,
-    ) -> None:
-        if len(around) != 1 or blocks != around:
-            raise Impossible(f"only a run shows whether {show_access(access)} is complete when it is read")
-        (block,) = around
-        for written, read in zip(writer.target.indices, access.indices, strict=True):
+    def _before(self, writer: ir.Statement, blocks: tuple[ir.Block, ...], use: Use) -> None:
+        if len(use.blocks) != 1 or blocks != use.blocks or (use.statement.asks_inside and not use.inside):
+            raise Impossible(f"only a run shows whether {show_access(use.access)} is complete when it is read")
+        (block,) = blocks
+        for written, read in zip(writer.target.indices, use.access.indices, strict=True):
             form = affine(subtract(written, ir.Index(block.index)))
             if form is not None and not form.terms and is_constant(form.constant):
                 step = subtract(read, form.constant)  # in which the element is written
                 order = self.loops.statements
-                first = order.index(writer) < order.index(reader)
+                first = order.index(writer) < order.index(use.statement)
                 late = (">" if first else ">=") if not block.down else ("<" if first else "<=")
-                wrong = ir.Compare(late, step, ir.Index(block.index))
-                paths = [path for node, path in found_in(reader.value, ir.Access) if node == access]
-                guard = conjuncts(reader.guard) if paths else ()
-                for path in paths or [()]:
-                    self._look(reader, around, wrong, (*guard, *path))
+                inside = (ir.Inside(),) if use.inside else ()
+                self._look(
+                    use.statement, blocks, ir.Compare(late, step, ir.Index(block.index)), (*inside, *use.conditions)
+                )
                 return
-        raise Impossible(f"only a run shows whether {show_access(access)} is complete when it is read")
+        raise Impossible(f"only a run shows whether {show_access(use.access)} is complete when it is read")
 
     # -- the program, and where checks stand in it
 

@@ -18,7 +18,6 @@ from .safe import COUNTED
 from .source import Host, Memory
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-OURS = re.compile(r"t\d+|k|part|parts|status|threads|THREADS|kernel\d+|step\d+_\d+")  # names in the function
 THREADS = """#ifdef _OPENMP
 #include <omp.h>
 #define THREADS omp_get_max_threads()
@@ -28,10 +27,12 @@ THREADS = """#ifdef _OPENMP
 """
 STATUS = "Gives 0; 1 if memory is short; 2 if an index, a divisor or a place to write is wrong."
 KEYWORDS = frozenset({
-    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float",
-    "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof",
-    "static", "struct", "switch", "threads", "typedef", "union", "unsigned", "void", "volatile", "while",
+    "alignas", "alignof", "asm", "auto", "bool", "break", "case", "char", "const", "constexpr", "continue", "default",
+    "do", "double", "else", "enum", "extern", "false", "float", "for", "goto", "if", "inline", "int", "linux", "long",
+    "nullptr", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "true",
+    "typedef", "typeof", "union", "unix", "unsigned", "void", "volatile", "while",
 })  # fmt: skip
+STANDARD = re.compile(r"u?int\w*_t|U?INT\w*_(C|M\w+)|(SIZE|PTRDIFF)_M\w+|M_\w+|HUGE_VAL\w?|NULL|NAN|INFINITY|EOF|I")
 
 
 def c_source(calls: Mapping[str, Executable], header: str) -> tuple[str, str]:
@@ -66,10 +67,10 @@ class _Host(Host):
         count = len(made.inputs)
         given, results = "\n".join(lines[:count]) or "   nothing", "\n".join(lines[count:])
         about = f"/* Takes\n{given}\n   and writes\n{results}\n   Arrays are contiguous. {STATUS} */"
-        return f"{about}\n{self.declaration()};"
+        return f"{about}\n{self.declaration(self.parameters())};"
 
-    def declaration(self) -> str:
-        return f"int {self.function}({', '.join(self.parameters()) or 'void'})"
+    def declaration(self, parameters: list[str]) -> str:
+        return f"int {self.function}({', '.join(parameters) or 'void'})"
 
     def parameters(self) -> list[str]:
         """Inputs, then outputs, under their own names as far as C has such names."""
@@ -80,8 +81,10 @@ class _Host(Host):
         for position, (name, dtype, const) in enumerate(named):
             own = name.replace(".", "_")
             own = f"new_{own}" if not const and name in made.loops.inputs else own
-            if not NAME.fullmatch(own) or own in taken or OURS.fullmatch(own):
+            if not NAME.fullmatch(own) or own in taken or STANDARD.fullmatch(own):
                 own = f"array_{position}"
+                while own in taken:
+                    own += "_"
             taken.add(own)
             found.append(f"{const}{self.type(dtype)} *{own}")
         return found
@@ -89,8 +92,9 @@ class _Host(Host):
     def lines(self) -> Iterator[str]:
         made, results = self.made, set(self.made.results)
         work = list(self.work())  # which settles what has a name
-        yield f"{self.declaration()} {{"
-        names = [parameter.partition("*")[2] for parameter in self.parameters()]
+        names = [f"array_{k}" for k in range(len(self.parameters()))]  # those of the header may be anything's below
+        types = [parameter.partition("*")[0] for parameter in self.parameters()]
+        yield f"{self.declaration([f'{kind}*{name}' for kind, name in zip(types, names, strict=True)])} {{"
         yield "    const int64_t threads = THREADS;"
         for name, (tensor, dtype) in zip(names, made.inputs, strict=False):
             if tensor not in results and tensor in self.names:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError, SwapWarning
+from ..errors import ArgumentError, BoundsError, SwapWarning
 from ..interpret import reference
 from ..language import ir
 from ..language.bound import Bound, ranges_of
@@ -105,7 +105,10 @@ class Caller:
             return known.executable.run(arguments, known.convert)
         bound = bind(self.loops, arguments)
         self.last = {name: _like(value) for name, value in arguments.items()}
-        known = self.prepare(bound, self.origin(arguments), known)
+        try:
+            known = self.prepare(bound, self.origin(arguments), known)
+        except BoundsError:
+            return self.interpreted(arguments, "an access is out of bounds")  # of several, it tells the first
         if known.executable is None:
             return self.interpreted(arguments, known.reason or "")
         if signature is not None:
@@ -191,6 +194,8 @@ class Caller:
     def prepare(self, bound: Bound, origin: Bound | None = None, known: Prepared | None = None) -> Prepared:
         """Kernels for a call. `known` are those for a call of the same signature, which serve if they are the same."""
         ranges = ranges_of(bound.arrays, deciding(bound.loops))
+        if origin is not None:
+            ranges |= ranges_of(origin.arrays, deciding(origin.loops))
         if known is not None:
             ranges = {n: (min(a, known.ranges[n][0]), max(b, known.ranges[n][1])) for n, (a, b) in ranges.items()}
         reference.check(bound, values=False)

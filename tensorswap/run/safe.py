@@ -12,6 +12,7 @@ from ..language.bound import Bound, Ranges
 from ..language.render import expression as show
 from ..language.word import WORD, Reaches
 from ..plan.run_checks import Checked, Impossible, checks_in_front, with_checks
+from ..rules.activity import integer_uses
 
 DEEP = 150  # levels of an expression that kernels hold; each is a pair of parentheses, and Python reads 200
 
@@ -39,6 +40,9 @@ def secured(bound: Bound, ranges: Ranges | None = None) -> Secured | str:
         if max(ir.depth(statement.value), 0 if statement.guard is None else ir.depth(statement.guard)) > DEEP:
             name = statement.target.tensor
             return f"an expression of {name} is nested more than {DEEP} levels deep; give parts of it names"
+    for name in integer_uses(bound.loops):
+        if bound.types.tensors[name].dtype.kind not in "iu":
+            return f"{name} is used as an integer, but is computed as {bound.types.tensors[name].dtype}"
     reaches = Reaches(bound.loops, bound.sizes, bound.types, bound.gathered(ranges))
     for node in reaches.leaving():
         return f"only a run shows whether `{show(node)}` stays within 64 bits; {CURE}"

@@ -75,6 +75,8 @@ def dot_test(
         backward, forward = (partner, derived) if isinstance(derivation, Tangent) else (derived, partner)
         grad, dot = next_suffix(origin, "grad"), next_suffix(origin, "dot")
         wrt = tuple(name for name in wrt if name not in missing)
+        if any(x not in arguments for x in wrt):
+            return None  # the program does not read it: no call made for its text has one
         directions = {f"{x}.{dot}": generator.standard_normal(np.shape(arguments[x])) for x in wrt}
         along = _run(forward, {**arguments, **directions})
         if isinstance(derivation, Gradient):  # its seed is 1, and not given
@@ -94,7 +96,7 @@ def _symmetry(
     generator: np.random.Generator,
 ) -> Products | None:
     """<u, Hv> = <v, Hu>: a Hessian is its own adjoint."""
-    if set(derivation.along) != set(derivation.gradient.wrt):
+    if set(derivation.along) != set(derivation.gradient.wrt) or any(x not in arguments for x in derivation.along):
         return None
     grad, names = next_suffix(origin, "grad"), derivation.along
     dot = next_suffix(derivation.gradient(origin), "dot")
