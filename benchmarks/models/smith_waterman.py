@@ -11,13 +11,13 @@ TEXT = """
 S[b,i,j] += X[b,i,d] * Y[b,j,d]
 for i:
     for j:
-        m[b,i,j] = max(0, H[b,i,j] + S[b,i,j], H[b,i,j+1] - gap, H[b,i+1,j] - gap)
+        m[b,i,j] = stop(max(0, H[b,i,j] + S[b,i,j], H[b,i,j+1] - gap, H[b,i+1,j] - gap))
         w[b,i,j] = exp(-m[b,i,j]) + exp(H[b,i,j] + S[b,i,j] - m[b,i,j])
         v[b,i,j] = exp(H[b,i,j+1] - gap - m[b,i,j]) + exp(H[b,i+1,j] - gap - m[b,i,j])
         H[b,i+1,j+1] = m[b,i,j] + log(w[b,i,j] + v[b,i,j])
 top[b] max= H[b,i+1,j+1]
-Z[b] += exp(H[b,i+1,j+1] - top[b])
-loss -= top[b] + log(Z[b])
+Z[b] += exp(H[b,i+1,j+1] - stop(top[b]))
+loss -= stop(top[b]) + log(Z[b])
 """
 
 
