@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..kernel import ir as kernel
-from ..kernel.functions.whole import GOLDEN
+from ..kernel.functions.whole import GOLDEN, POWER_BITS
 from ..kernel.ir import TRUTH, U8, WORD, Load, Value, cast, compare, type_of, word
 from ..language import ir
 from ..language.affine import affine, is_constant
 from ..language.build import asked_inside
 from ..language.functions import IN_VECTORS
+from ..language.interval import interval
 from ..language.ir import Expr
 from ..language.types import BOOL, INT, number, promote
 from .layout import Layout
@@ -160,12 +161,12 @@ class Expressions:
         match node:
             case ir.Access(tensor=tensor, indices=indices):
                 return all(map(self.stays_inside, indices, self.layout.sizes.shapes[tensor]))
+            case ir.Binary(operator="**", right=right) | ir.Call(function="pow", arguments=(_, right)):
+                return self.power(right, self.own(node)) not in ("pow", "whole_power")
             case ir.Call(function=function):
                 return function in IN_VECTORS
             case ir.Binary(operator="//" | "%"):
                 return False
-            case ir.Binary(operator="**", right=right):
-                return self.whole_power(right) is not None
         return True
 
     def stays_inside(self, place: Expr, extent: int) -> bool:
@@ -200,12 +201,24 @@ class Expressions:
         dtype = self.dtype(node)
         return INT if dtype == BOOL else dtype
 
-    def whole_power(self, exponent: Expr) -> int | None:
-        """An exponent that is a product of a few factors."""
-        known = self.layout.known(exponent)
-        if isinstance(known, ir.Number) and known.value in POWERS and isinstance(known.value, int):
-            return known.value
-        return None
+    def power(self, exponent: Expr, dtype: np.dtype[Any]) -> str:
+        """The function that takes a power: products, if the exponent is a whole number."""
+        known, kind = self.layout.known(exponent), self.own(exponent)
+        fixed = isinstance(known, ir.Number) and float(known.value).is_integer()
+        if isinstance(known, ir.Number) and fixed:
+            known = ir.Number(int(known.value))
+            if known.value in POWERS:
+                return POWERS[int(known.value)]
+        if dtype.kind != "f" or not (fixed or kind.kind == "i" or (kind.kind == "u" and kind.itemsize < 8)):
+            return "pow"
+        between = interval(known, {name: self.layout.count(name) for name in ir.index_names(known)})
+        if between is None:
+            return "whole_power"
+        low, high = (self.layout.sizes.value(end) for end in between)
+        bits = max(abs(low), abs(high), 1).bit_length()
+        if bits > POWER_BITS:
+            return "pow" if fixed else "whole_power"
+        return f"{'signed_' if low < 0 else ''}power_{bits}"
 
     def computed(self, node: Expr, dtype: np.dtype[Any]) -> Value:
         def value(part: Expr) -> Value:
@@ -217,9 +230,11 @@ class Expressions:
         match node:
             case ir.Unary(operand=operand):
                 return -value(operand)
-            case ir.Binary(operator="**", left=left, right=right):
-                power = self.whole_power(right)
-                return call(POWERS[power], value(left)) if power else call("pow", value(left), value(right))
+            case ir.Binary(operator="**", left=left, right=right) | ir.Call(function="pow", arguments=(left, right)):
+                power = self.power(right, dtype)
+                if power in POWERS.values():
+                    return call(power, value(left))
+                return call(power, value(left), value(right) if power == "pow" else self.value(right, INT))
             case ir.Binary(operator=operator, left=left, right=right):
                 return kernel.Operation(operator, (value(left), value(right)), type_of(dtype))
             case ir.Conditional(condition=condition, then=then, otherwise=otherwise):

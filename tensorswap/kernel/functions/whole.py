@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from .. import ir
 from ..ir import F8, U8, WORD, Body, Type, Value, Variable
@@ -12,6 +13,7 @@ from .real import Real, Word, select
 
 Parts = tuple[tuple[Variable, ...], Value] | tuple[tuple[Variable, ...], Value, Body]
 
+POWER_BITS = 10  # of the largest exponent for which products are as good as the library's power
 GOLDEN = 0x9E3779B97F4A7C15
 
 
@@ -28,6 +30,53 @@ def _power(type: Type) -> Parts | None:
     )
     loop = ir.While(ir.compare(">", exponent, 0), step)
     return (base, exponent), result, (ir.Set(result, ir.Number(1, type)), loop)
+
+
+def _power_of_bits(type: Type, bits: int, signed: bool) -> Parts | None:
+    """A real number to a whole exponent of so many bits: a product of squares, without a branch. A base of less than 64
+    bits is widened, so that the roundings of all products are none of its own; a negative exponent turns the base over,
+    since the power may be too large where its inverse is not too small."""
+    if not type.real:
+        return None
+    x, n = Variable("x", type), Variable("n", WORD)
+    square, count = _turned(x, n) if signed else (ir.cast(x, F8), n)
+    result: Value = ir.number(1, F8)
+    for bit in range(bits):
+        square = square * square if bit else square
+        taken = ir.compare("!=", ir.Operation("&", (count, ir.Number(1 << bit, WORD)), WORD), 0)
+        result = ir.Choice(taken, result * square if bit else square, result)
+    return (x, n), ir.cast(result, type)
+
+
+def _turned(x: Value, n: Value) -> tuple[Value, Value]:
+    """The base and the exponent, or their inverses where the exponent is negative."""
+    below, base = ir.compare("<", n, 0), ir.cast(x, F8)
+    return ir.Choice(below, ir.number(1, F8) / base, base), ir.Choice(below, -n, n)
+
+
+def _whole_power(type: Type) -> Parts | None:
+    """As above, for any exponent. Roundings add up: those of large exponents are the library's."""
+    if not type.real:
+        return None
+    x, n = Variable("x", type), Variable("n", WORD)
+    base, result = (Variable(name, F8) for name in ("base", "result"))
+    left = Variable("left", WORD)
+    turned, count = _turned(x, n)
+    large = ir.joined("either", [ir.compare("<", n, 1 - (1 << POWER_BITS)), ir.compare(">", n, (1 << POWER_BITS) - 1)])
+    odd = ir.compare("!=", ir.Operation("&", (left, ir.ONE), WORD), 0)
+    step: Body = (
+        ir.If(odd, (ir.Set(result, result * base),)),
+        ir.Set(base, base * base),
+        ir.Set(left, ir.Operation(">>", (left, ir.ONE), WORD)),
+    )
+    first = (
+        ir.Set(base, turned),
+        ir.Set(left, ir.Choice(large, ir.ZERO, count)),
+        ir.Set(result, ir.number(1, F8)),
+        ir.While(ir.compare(">", left, 0), step),
+    )
+    library = ir.Call("pow", (x, ir.cast(n, type)), type)
+    return (x, n), ir.Choice(large, library, ir.cast(result, type), lazy=True), first
 
 
 def _square(type: Type) -> Parts:
@@ -130,5 +179,8 @@ def _normal(type: Type) -> Parts:
 MAKERS: dict[str, Callable[[Type], Parts | None]] = {
     "pow": _power, "square": _square, "cube": _cube, "fourth": _fourth, "abs": _absolute, "sign": _sign,
     "floor": _same, "ceil": _same, "round": _same,
-    "quotient": _quotient, "remainder": _remainder, "mixed": _mixed, "uniform": _uniform, "normal": _normal,
+    **{f"{sign}power_{bits}": partial(_power_of_bits, bits=bits, signed=sign != "")
+       for sign in ("", "signed_") for bits in range(1, POWER_BITS + 1)},
+    "whole_power": _whole_power, "quotient": _quotient, "remainder": _remainder,
+    "mixed": _mixed, "uniform": _uniform, "normal": _normal,
 }  # fmt: skip
