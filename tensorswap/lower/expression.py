@@ -11,7 +11,7 @@ from ..kernel.functions.whole import GOLDEN, POWER_BITS
 from ..kernel.ir import TRUTH, U8, WORD, Load, Value, cast, compare, type_of, word
 from ..language import ir
 from ..language.affine import affine, is_constant
-from ..language.build import asked_inside
+from ..language.build import asked_inside, is_integer
 from ..language.functions import IN_VECTORS
 from ..language.interval import interval
 from ..language.ir import Expr
@@ -211,7 +211,8 @@ class Expressions:
                 return POWERS[int(known.value)]
         if dtype.kind != "f" or not (fixed or kind.kind == "i" or (kind.kind == "u" and kind.itemsize < 8)):
             return "pow"
-        between = interval(known, {name: self.layout.count(name) for name in ir.index_names(known)})
+        counts = {name: self.layout.count(name) for name in ir.index_names(known)}
+        between = interval(known, counts) if is_integer(known) else None
         if between is None:
             return "whole_power"
         low, high = (self.layout.sizes.value(end) for end in between)

@@ -121,8 +121,9 @@ class Caller:
         origin = self.origin(arguments)
         if origin is not None:
             check_origin(origin)
-        results = reference.run(bind(self.loops, arguments))
-        if not self.told:
+        bound = bind(self.loops, arguments)
+        results = reference.run(bound)
+        if not self.told and all(bound.sizes.index.values()):  # an empty index leaves nothing to be slow
             self.told = True
             warnings.warn(f"a call is interpreted, which is slow: {reason}", SwapWarning, stacklevel=5)
         return results
