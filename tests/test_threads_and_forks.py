@@ -30,24 +30,24 @@ KERNELS = Path(os.environ["TENSORSWAP_CACHE"])  # what these tests compile is th
 def test_a_check_is_seen_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """One call's verdict (`no value need be looked at`) with the ranges of another would let anything through."""
     program = ts.program("Y[i] = X[g[i]-h[i]]")
-    x, plain = np.arange(10.0), np.array([5, 5])
+    x, plain = np.arange(10.0), np.array([12, 12])
     given = {"X": x, "g": np.array([0, 9]), "h": np.array([0, 9])}  # in bounds by its values alone
     outside = {"X": x, "g": np.array([0, 9]), "h": np.array([9, 0])}
     program(given)
     told: list[str] = []
     ranges_of = call.ranges_of
 
-    def meanwhile(arguments: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    def meanwhile(arguments: Mapping[str, Any], names: Any = None) -> dict[str, tuple[int, int]]:
         """Another thread's call, between two lines of this one's."""
         if not told:
             told.append("asked")
             with pytest.raises(BoundsError):
                 program(outside)
             told.append("refused")
-        return ranges_of(arguments)
+        return ranges_of(arguments, names)
 
     monkeypatch.setattr(call, "ranges_of", meanwhile)
-    program({"X": x, "g": plain, "h": plain})  # in bounds by its ranges
+    program({"X": x, "g": plain, "h": plain})  # numbers beyond those of the first call
     assert told == ["asked", "refused"]
 
 
