@@ -31,9 +31,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
 def every_kernel_is_verified() -> Iterator[None]:
     from tensorswap.run import compile as compiler
 
-    def verified(kernel: Kernel) -> compiler.Compiled:
-        verify(kernel)
-        return compiled(kernel)
+    def verified(kernels: list[Kernel]) -> list[compiler.Compiled]:
+        for kernel in kernels:
+            verify(kernel)
+        return compiled(kernels)
 
     compiled, compiler.compiled = compiler.compiled, verified
     yield

@@ -111,7 +111,7 @@ def _block(content: bytes, numbers: Numbers, longest: int) -> tuple[int, int]:
 
 def kernels_survive(count: int, seed: int) -> int:
     """Damages a kernel in the cache that is in use: what is loaded is that kernel or nothing. Tells how many it did."""
-    source, made = f"damage {seed}", cache.ObjectCode(cache.symbol(f"damage {seed}"), b"code" * 300, b"bits" * 90)
+    source, made = f"damage {seed}", cache.ObjectCode(cache.symbol(f"damage {seed}"), [b"code" * 300, b"bits" * 90])
     cache.save(source, made)
     place = cache.folder()
     assert place is not None

@@ -24,7 +24,8 @@ program = ts.program("Y[i,j] += A[i,k] * B[k,j]\\nZ[i] max= tanh(Y[i,j])")
 A, B = np.arange(12.0).reshape(3, 4), np.ones((4, 9))
 found, wanted = program(A=A / 20, B=B / 9), program.run_reference(A=A / 20, B=B / 9)
 assert np.allclose(found, wanted), (found, wanted)
-made = [c.compiled(k.kernel).fresh for p in program._caller.prepared.values() for k in p.executable.kernels]
+kernels = [k.kernel for p in program._caller.prepared.values() for k in p.executable.kernels]
+made = [k.fresh for k in c.compiled(kernels)]
 print("fresh" if any(made) else "kept")
 """
 
@@ -40,7 +41,8 @@ program = ts.program(text)
 arrays = {"X": np.linspace(0.1, 0.9, 9), "Z": np.linspace(0.3, 1.9, 9)}
 found, wanted = program(arrays), program.run_reference(arrays)
 assert all(np.allclose(found[name], wanted[name], rtol=1e-12) for name in wanted)
-made = [c.compiled(k.kernel).fresh for p in program._caller.prepared.values() for k in p.executable.kernels]
+kernels = [k.kernel for p in program._caller.prepared.values() for k in p.executable.kernels]
+made = [k.fresh for k in c.compiled(kernels)]
 print("fresh" if any(made) else "kept")
 """
 
@@ -79,7 +81,7 @@ def test_a_damaged_file_is_compiled_again(tmp_path: Path, damage: str) -> None:
         middle = len(content) // 2
         file.write_bytes({
             "flipped": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
-            "header": re.sub(rb'"code": [0-9]+', b'"code": 64', content),
+            "header": re.sub(rb'"sizes": \[[0-9]+', b'"sizes": [64', content),
             "swapped": contents[position - 1],
         }[damage])  # fmt: skip
     assert outcome(session(tmp_path)) == "fresh"
@@ -115,7 +117,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
         kept.cache_clear()
 
 
-MADE = cache.ObjectCode(cache.symbol("source"), b"code", b"bitcode")
+MADE = cache.ObjectCode(cache.symbol("source"), [b"code", b"of two modules"])
 
 
 def test_no_damage_to_any_part_of_a_file_is_believed(own_cache: Path) -> None:
@@ -189,11 +191,12 @@ def test_a_full_disk_is_said_once_and_leaves_nothing(own_cache: Path, monkeypatc
 def test_code_that_the_linker_refuses_is_compiled_again(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tensorswap.run import compile as compiler
 
-    def broken() -> object:
+    def broken(*_: object) -> int:
         raise RuntimeError("no such symbol")
 
-    monkeypatch.setattr(compiler, "_codegen", broken)
-    assert compiler._linked(MADE) is None
+    cache.save("source", MADE)
+    monkeypatch.setattr(compiler.machine_code, "load", broken)
+    assert not compiler._found("source")
 
 
 def test_what_kernels_call_is_part_of_their_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

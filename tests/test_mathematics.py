@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba.core.compiler_lock import global_compiler_lock
 from scipy import special
 
 from tensorswap.kernel import ir
 from tensorswap.kernel.functions import INSTRUCTIONS, REAL
-from tensorswap.run.compile import _compile
-from tensorswap.run.launch import start_threads
+from tensorswap.kernel.llvm import write
+from tensorswap.run.compile import functions
+from tensorswap.run.launch import launch
+from tensorswap.run.machine_code import layout, optimised
 
 pytestmark = pytest.mark.compiled
 
@@ -54,11 +55,11 @@ class Loop:
         x, y = (ir.Memory(word, KINDS[kind]) for word in "xy")
         body = made(ir.Load(x, K), y)
         source = f"test {name} {kind} {id(self)}"
-        start_threads()  # they bring the word that loops look at
-        with global_compiler_lock:
-            made, self.library = _compile(source, [x, y, N], (ir.Step(0, name, body),))
-        address = self.library.get_pointer_to_function(made.symbol)
-        self.code = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(address)
+        made = [x, y, N], (ir.Step(0, name, body),)
+        (found,) = functions([(source, lambda: made)])
+        self.code = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(found.address)
+        (module,) = write("f", *made, launch, layout())
+        self.text = str(module)
 
     def __call__(self, x: Array, y: Array, n: int) -> None:
         self.code(x.ctypes.data, y.ctypes.data, np.array([n]).ctypes.data)
@@ -289,7 +290,8 @@ def test_extremes_of_integers_beyond_float64() -> None:
 
 def vector_code(loop: Loop, kind: str) -> str:
     """The optimised LLVM code, which has vectors of the type of the numbers."""
-    code = str(loop.library.get_llvm_str())
+    with optimised(loop.text) as module:
+        code = str(module)
     element = {"f4": "float", "f8": "double", "i8": "i64"}[kind]
     assert "llvm.loop.isvectorized" in code, "the loop is not vectorised"
     assert re.search(rf"<(vscale x )?\d+ x {element}>", code), "the loop has no vectors"

@@ -1,4 +1,4 @@
-"""Kernel IR -> LLVM, by llvmlite: one module for each kernel, a function for each of its steps."""
+"""Kernel IR -> LLVM, by llvmlite: a function for each kernel and each of its steps, in one module or several."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ FACTOR = tuple(flag for flag in FLAGS if flag != "contract")
 EXACT = ("contract",)  # in functions: a product and a sum may become one operation; all else stays as written
 STOP_WORD = "tensorswap_stop"  # the name of a word in memory: not zero if the work of kernels is not wanted any more
 FEW = 16  # steps of a loop that never looks at that word
+UNIT = 1000  # instructions of a module that is long enough
 UNSTOPPED = 2**16  # steps of a loop without loops in it between two looks at that word
 
 NUMBER, BIT = llvm.IntType(64), llvm.IntType(1)
@@ -60,24 +61,52 @@ def entry(kernel: ir.Kernel) -> tuple[list[ir.Memory], ir.Body]:
     return parameters, (*first, ir.For(ir.PART, ir.Load(start, ir.ZERO), past, ir.ONE, (*each, *kernel.body)))
 
 
-def write(module: Any, name: str, parameters: list[ir.Memory], body: ir.Body, launch: Launcher) -> None:
-    """A function of memories, and the functions that it calls."""
+def write(
+    name: str, parameters: list[ir.Memory], body: ir.Body, launch: Launcher, target: tuple[str, str]
+) -> list[Any]:
+    """A function of memories, and the functions that it calls, as modules for a machine of a triple and data layout."""
     kind = llvm.FunctionType(llvm.VoidType(), [type_of(memory.type).as_pointer() for memory in parameters])
-    function = llvm.Function(module, kind, name)
-    printer = Printer(function, launch)
+    units = Units(name, target)
+    function = llvm.Function(units.with_room(), kind, name)
+    printer = Printer(function, launch, units)
     for memory, code in zip(parameters, function.args, strict=True):
         printer.memories[memory.name] = code
     printer.body(body)
     printer.builder.ret_void()
+    return units.modules
+
+
+class Units:
+    """The modules of a kernel: LLVM can work on several at once."""
+
+    def __init__(self, name: str, target: tuple[str, str]) -> None:
+        self.name = name
+        self.target = target
+        self.modules: list[Any] = []
+        self.written = 0  # instructions in the last
+
+    def with_room(self) -> Any:
+        """The module that the next function goes to."""
+        if not self.modules or self.written > UNIT:
+            module = llvm.Module(f"{self.name}_{len(self.modules)}")
+            module.triple, module.data_layout = self.target
+            self.modules.append(module)
+            self.written = 0
+        return self.modules[-1]
+
+    def count(self, function: Any) -> None:
+        if function.module is self.modules[-1]:
+            self.written += sum(len(block.instructions) for block in function.blocks)
 
 
 class Printer:
     """Writes the body of one function."""
 
-    def __init__(self, function: Any, launch: Launcher) -> None:
+    def __init__(self, function: Any, launch: Launcher, units: Units) -> None:
         self.function = function
         self.module = function.module
         self.launch = launch
+        self.units = units
         self.builder = llvm.IRBuilder(function.append_basic_block("entry"))
         self.variables: dict[str, Any] = {}
         self.types: dict[str, ir.Type] = {}
@@ -137,10 +166,14 @@ class Printer:
         variables, memories = ir.free(node.body)
         arguments = [self.value(v) for v in variables] + [self.memories[m.name] for m in memories]
         kind = llvm.FunctionType(llvm.VoidType(), [a.type for a in arguments])
-        function = llvm.Function(self.module, kind, f"{self.function.name}_step{node.number}")
-        function.linkage = "internal"
+        name, module = f"{self.function.name}_step{node.number}", self.units.with_room()
+        called = function = llvm.Function(module, kind, name)
+        if module is self.module:
+            function.linkage = "internal"
+        else:
+            called = llvm.Function(self.module, kind, name)
         function.attributes.add("noinline")
-        inner = Printer(function, self.launch)
+        inner = Printer(function, self.launch, self.units)
         for variable, code in zip(variables, function.args, strict=False):
             inner.set(variable, code)
         for memory, code in zip(memories, function.args[len(variables) :], strict=True):
@@ -148,7 +181,8 @@ class Printer:
             inner.memories[memory.name] = code
         inner.body(node.body)
         inner.builder.ret_void()
-        self.builder.call(function, arguments)
+        self.units.count(function)
+        self.builder.call(called, arguments)
 
     def tile(self, node: ir.TileCall) -> None:
         kind = node.tile
@@ -423,7 +457,7 @@ class Printer:
         kind = llvm.FunctionType(type_of(made.value.type), [c.type for c in codes])
         function = llvm.Function(self.module, kind, name)
         function.linkage = "internal"
-        inner = Printer(function, self.launch)
+        inner = Printer(function, self.launch, self.units)
         for variable, code in zip(made.arguments, function.args, strict=True):
             inner.set(variable, code)
         inner.body(made.body)

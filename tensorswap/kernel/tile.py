@@ -8,16 +8,18 @@ a row of a and a column of b has a vector of partial sums, added up at the end. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir as llvm
-from numba.core import cgutils
 
 NUMBER = llvm.IntType(64)
 LANE = llvm.IntType(32)
+ROLLED = "tensorswap.rolled"  # the name of a module's word for loops of tiles, which fill the registers as they are
+
+Loop = tuple[Any, Any, Any]  # how often, and how far each step moves through a and b
+Sums = list[Any]
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,16 @@ class Block:
     at: Any
     row: Any
     column: Any
+
+
+def stays_rolled(back: Any) -> None:
+    """Tells LLVM not to write out the steps of a loop, by a mark on the jump back to its start."""
+    module = back.function.module
+    if ROLLED not in module.namedmetadata:
+        mark = module.add_metadata([module.add_metadata(["llvm.loop.unroll.disable"])])
+        mark.operands = (mark, *mark.operands)  # LLVM takes a mark for a loop's only if it names itself first
+        module.add_named_metadata(ROLLED, mark)
+    back.set_metadata("llvm.loop", module.namedmetadata[ROLLED].operands[0])
 
 
 class Vectors:
@@ -68,15 +80,11 @@ class Vectors:
         first = self.builder.insert_element(llvm.Constant(self.vector, llvm.Undefined), number, LANE(0))
         return self.shuffled(first, [0] * self.width)
 
-    def sums(self, count: int) -> list[Any]:
-        """Accumulators in memory, which LLVM keeps in registers."""
-        found = [cgutils.alloca_once(self.builder, self.vector) for _ in range(count)]
-        for place in found:
-            self.builder.store(llvm.Constant(self.vector, [0.0] * self.width if self.width > 1 else 0.0), place)
-        return found
+    def zeros(self, count: int) -> Sums:
+        return [llvm.Constant(self.vector, [0.0] * self.width if self.width > 1 else 0.0)] * count
 
-    def multiply_add(self, a: Any, b: Any, place: Any) -> None:
-        self.builder.store(self.builder.call(self.fused, [a, b, self.builder.load(place)]), place)
+    def multiply_add(self, a: Any, b: Any, total: Any) -> Any:
+        return self.builder.call(self.fused, [a, b, total])
 
     def added_up(self, vector: Any) -> Any:
         """The sum of a vector's lanes."""
@@ -88,41 +96,79 @@ class Vectors:
             vector = self.builder.fadd(low, high)
         return self.builder.extract_element(vector, LANE(0))
 
-    @contextmanager
-    def nest(self, loops: Sequence[tuple[Any, Any, Any]], a: Any, b: Any) -> Iterator[tuple[Any, Any]]:
-        """Loops inside each other; gives the places in a and b."""
+    def nest(self, loops: Sequence[Loop], a: Any, b: Any, sums: Sums, step: Callable[[Any, Any, Sums], Sums]) -> Sums:
+        """Loops inside each other, with a step at each place in a and b that makes new sums of the old ones."""
         if not loops:
-            yield a, b
-            return
+            return step(a, b, sums)
         (count, move_a, move_b), *inner = loops
-        with cgutils.for_range(self.builder, count) as loop:
-            moved = self.at(a, loop.index, move_a), self.at(b, loop.index, move_b)
-            with self.nest(inner, *moved) as found:
-                yield found
+
+        def body(index: Any, old: Sums) -> Sums:
+            return self.nest(inner, self.at(a, index, move_a), self.at(b, index, move_b), old, step)
+
+        return repeated(self.builder, count, sums, body)
+
+
+def repeated(builder: Any, count: Any, values: Sums, body: Callable[[Any, Sums], Sums]) -> Sums:
+    """A loop that makes new values of the old ones so many times; gives the last."""
+    if isinstance(count, llvm.Constant) and count.constant == 1:
+        return body(NUMBER(0), values)
+    before = builder.block
+    inside, after = (builder.append_basic_block(text) for text in ("repeated", "after"))
+    builder.cbranch(builder.icmp_signed(">", count, NUMBER(0)), inside, after)
+    builder.position_at_end(inside)
+    index, *old = (builder.phi(kind) for kind in (NUMBER, *(value.type for value in values)))
+    new = body(index, old)
+    following = builder.add(index, NUMBER(1), flags=["nsw"])
+    last = builder.block
+    stays_rolled(builder.cbranch(builder.icmp_signed("<", following, count), inside, after))
+    for phi, first, later in zip((index, *old), (NUMBER(0), *values), (following, *new), strict=True):
+        phi.add_incoming(first, before)
+        phi.add_incoming(later, last)
+    builder.position_at_end(after)
+    results = [builder.phi(value.type) for value in values]
+    for phi, first, later in zip(results, values, new, strict=True):
+        phi.add_incoming(first, before)
+        phi.add_incoming(later, last)
+    return results
+
+
+def depending(builder: Any, test: Any, write: Callable[[bool], None]) -> None:
+    """Code for both answers to a test, or for the one that is known."""
+    if isinstance(test, llvm.Constant):
+        write(bool(test.constant))
+        return
+    with builder.if_else(test) as (yes, no):
+        with yes:
+            write(True)
+        with no:
+            write(False)
 
 
 def outer(
     builder: Any, size: int, rows: int, across: int, width: int, by_lane: bool,
-    a: Block, b: Block, y: Block, loops: Sequence[tuple[Any, Any, Any]], scale: Any, add: Any,
+    a: Block, b: Block, y: Block, loops: Sequence[Loop], scale: Any, add: Any,
 ) -> None:  # fmt: skip
     """An outer tile, or a lane tile if the rows of a lie side by side and registers multiply by lane."""
     code = Vectors(builder, size, width)
-    sums = code.sums(rows * across)
-    with code.nest(loops, a.at, b.at) as (at_a, at_b):
+
+    def step(at_a: Any, at_b: Any, sums: Sums) -> Sums:
         columns = [code.load(b.start, builder.add(at_b, NUMBER(width * v))) for v in range(across)]
-        for row, factor in enumerate(_factors(code, a, at_a, rows, by_lane)):
-            for v, column in enumerate(columns):
-                code.multiply_add(factor, column, sums[row * across + v])
+        factors = _factors(code, a, at_a, rows, by_lane)
+        pairs = ((factor, column) for factor in factors for column in columns)
+        return [code.multiply_add(*pair, total) for pair, total in zip(pairs, sums, strict=True)]
+
+    sums = code.nest(loops, a.at, b.at, code.zeros(rows * across), step)
     places = [builder.add(code.at(y.at, row, y.row), NUMBER(width * v)) for row in range(rows) for v in range(across)]
     factor = code.splat(scale)
-    with builder.if_else(add) as (adding, storing):
-        with adding:
-            for place, total in zip(places, sums, strict=True):
-                value = builder.call(code.fused, [builder.load(total), factor, code.load(y.start, place)])
-                code.store(value, y.start, place)
-        with storing:
-            for place, total in zip(places, sums, strict=True):
-                code.store(builder.fmul(builder.load(total), factor), y.start, place)
+
+    def store(adding: bool) -> None:
+        for place, total in zip(places, sums, strict=True):
+            if adding:
+                code.store(code.multiply_add(total, factor, code.load(y.start, place)), y.start, place)
+            else:
+                code.store(builder.fmul(total, factor), y.start, place)
+
+    depending(builder, add, store)
 
 
 def _factors(code: Vectors, a: Block, at: Any, rows: int, by_lane: bool) -> Iterator[Any]:
@@ -139,36 +185,46 @@ def _factors(code: Vectors, a: Block, at: Any, rows: int, by_lane: bool) -> Iter
 
 def dot(
     builder: Any, size: int, rows: int, across: int, width: int, by_lane: bool,
-    a: Block, b: Block, y: Block, loops: Sequence[tuple[Any, Any, Any]], scale: Any, add: Any,
+    a: Block, b: Block, y: Block, loops: Sequence[Loop], scale: Any, add: Any,
 ) -> None:  # fmt: skip
     """A dot tile: the innermost loop runs along memory, vectors first, then the numbers that are left."""
     code, single = Vectors(builder, size, width), Vectors(builder, size, 1)
-    sums, rest = code.sums(rows * across), single.sums(rows * across)
+    count = rows * across
 
-    def products(code: Vectors, at_a: Any, at_b: Any, k: Any, sums: list[Any]) -> None:
+    def products(code: Vectors, at_a: Any, at_b: Any, k: Any, sums: Sums) -> Sums:
         left = [code.load(a.start, builder.add(code.at(at_a, row, a.row), k)) for row in range(rows)]
         right = [code.load(b.start, builder.add(code.at(at_b, c, b.column), k)) for c in range(across)]
-        for row, one in enumerate(left):
-            for column, other in enumerate(right):
-                code.multiply_add(one, other, sums[row * across + column])
+        pairs = ((one, other) for one in left for other in right)
+        return [code.multiply_add(*pair, total) for pair, total in zip(pairs, sums, strict=True)]
 
-    with code.nest(loops[:-1], a.at, b.at) as (at_a, at_b):
-        count = loops[-1][0]
-        whole = builder.sdiv(count, NUMBER(width))
-        with cgutils.for_range(builder, whole) as loop:
-            products(code, at_a, at_b, builder.mul(loop.index, NUMBER(width)), sums)
+    def along(at_a: Any, at_b: Any, sums: Sums) -> Sums:
+        steps = loops[-1][0]
+        whole = builder.sdiv(steps, NUMBER(width))
         start = builder.mul(whole, NUMBER(width))
-        with cgutils.for_range(builder, builder.sub(count, start)) as loop:
-            products(single, at_a, at_b, builder.add(start, loop.index), rest)
-    for k in range(rows * across):
-        row, column = divmod(k, across)
-        value = builder.fadd(code.added_up(builder.load(sums[k])), builder.load(rest[k]))
-        place = code.at(code.at(y.at, row, y.row), column, y.column)
-        total = cgutils.alloca_once(builder, single.element)
-        builder.store(builder.fmul(value, scale), total)
-        with builder.if_then(add):
-            builder.store(builder.fadd(builder.load(total), single.load(y.start, place)), total)
-        single.store(builder.load(total), y.start, place)
+        vectors = repeated(
+            builder, whole, sums[:count],
+            lambda k, old: products(code, at_a, at_b, builder.mul(k, NUMBER(width)), old),
+        )  # fmt: skip
+        rest = repeated(
+            builder, builder.sub(steps, start), sums[count:],
+            lambda k, old: products(single, at_a, at_b, builder.add(start, k), old),
+        )  # fmt: skip
+        return [*vectors, *rest]
+
+    sums = code.nest(loops[:-1], a.at, b.at, [*code.zeros(count), *single.zeros(count)], along)
+    totals = [
+        builder.fmul(builder.fadd(code.added_up(vector), rest), scale)
+        for vector, rest in zip(sums[:count], sums[count:], strict=True)
+    ]
+
+    def store(adding: bool) -> None:
+        for k, total in enumerate(totals):
+            row, column = divmod(k, across)
+            place = code.at(code.at(y.at, row, y.row), column, y.column)
+            value = builder.fadd(total, single.load(y.start, place)) if adding else total
+            single.store(value, y.start, place)
+
+    depending(builder, add, store)
 
 
 FORMS = {"outer": outer, "lane": outer, "dot": dot}

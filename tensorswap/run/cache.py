@@ -1,7 +1,7 @@
 """Machine code on disk, by the content of its source: a bad file costs time, never correctness.
 
-One file holds one kernel: a line with a checksum of all that follows, a line with the key and the symbol, then the
-object code. Files are written beside their place and moved there at once, so that many processes may compile the same
+One file holds one kernel: a line with a checksum of all that follows, a line with the key and the symbol, then its
+object files. Files are written beside their place and moved there at once, so that many processes may compile the same
 kernel at the same time; whatever is damaged, foreign or unreadable is compiled again.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import platform
@@ -28,16 +29,16 @@ from llvmlite.binding import get_host_cpu_features, get_host_cpu_name
 from ..errors import SwapWarning
 
 LARGEST = 1 << 30  # bytes of a file that is read at all
+WRITES_CODE = ("run.launch", "run.machine_code", "run.runner")  # with all of kernel/
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True)
 class ObjectCode:
-    """What the compiler made of a source: the name of its function, its code, and the module's bitcode."""
+    """What the compiler made of a source: the name of its function, and its object files."""
 
     symbol: str
-    code: bytes
-    bitcode: bytes
+    objects: list[bytes]
 
 
 @cache
@@ -58,7 +59,7 @@ def _helpers() -> list[str]:
         files = [path for room in ("kernel", "run") for path in (package / room).rglob("*.py")]
         names = [".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__") for path in files]
         texts = {name: path.read_text(encoding="utf-8") for name, path in zip(names, files, strict=True)}
-    ours = [name for name in sorted(texts) if name.startswith("kernel.") or name in ("run.launch", "run.runner")]
+    ours = [name for name in sorted(texts) if name.startswith("kernel.") or name in WRITES_CODE]
     return [hashlib.sha256(texts[name].encode()).hexdigest() for name in ours]
 
 
@@ -163,15 +164,15 @@ def load(source: str) -> ObjectCode | None:
     try:
         head, _, rest = content.partition(b"\n")
         entry = json.loads(head)
-        size = entry["code"]
-        if entry["key"] != key(source) or entry["symbol"] != symbol(source) or not 0 < size <= len(rest):
+        ends = list(itertools.accumulate(entry["sizes"], initial=0))
+        if entry["key"] != key(source) or entry["symbol"] != symbol(source) or ends[-1] != len(rest) or not rest:
             return None
-        return ObjectCode(entry["symbol"], rest[:size], rest[size:])
+        return ObjectCode(entry["symbol"], [rest[low:high] for low, high in itertools.pairwise(ends)])
     except (ValueError, KeyError, TypeError, RecursionError):  # whole, but of another making
         return None
 
 
 def save(source: str, made: ObjectCode) -> None:
     """Keeps code for the next process."""
-    entry = {"key": key(source), "symbol": made.symbol, "code": len(made.code)}
-    write(f"{key(source)}.kernel", json.dumps(entry).encode() + b"\n" + made.code + made.bitcode)
+    entry = {"key": key(source), "symbol": made.symbol, "sizes": [len(code) for code in made.objects]}
+    write(f"{key(source)}.kernel", json.dumps(entry).encode() + b"\n" + b"".join(made.objects))

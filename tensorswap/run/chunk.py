@@ -97,7 +97,8 @@ class Chunk:
         """A kernel that gives a tensor its first value in every step."""
         from .compile import compiled  # Numba is imported when something is first compiled
 
-        rows.append((compiled(filling_kernel(dtype, value)).address, 1, 1, len(words)))
+        (filling,) = compiled([filling_kernel(dtype, value)])
+        rows.append((filling.address, 1, 1, len(words)))
         links.append((len(words) + 2, *where))
         words += [1, 0, 0, count]
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
-import time
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -116,15 +114,14 @@ class Executable:
         from .compile import compiled  # as above
         from .launch import pool_size
 
+        needed = [k for k in range(len(self.kernels)) if k not in self.producer or self.copies(k)]
+        code = dict(zip(needed, compiled([self.kernels[k].kernel for k in needed]), strict=True))
         rows = []
-        start, told = 0, time.monotonic()
+        start = 0
         for position, kernel in enumerate(self.kernels):
-            if time.monotonic() - told > 1:
-                told = time.monotonic()
-                print(f"compiling kernel {position + 1} of {len(self.kernels)}", file=sys.stderr, flush=True)
-            parts = self.parts(kernel)
-            if position not in self.producer or self.copies(position):
-                rows.append((compiled(kernel.kernel).address, parts, min(parts, pool_size()), start))
+            if position in code:
+                parts = self.parts(kernel)
+                rows.append((code[position].address, parts, min(parts, pool_size()), start))
             start += len(kernel.kernel.words) + 2
         return np.array(rows, np.int64).reshape(-1, 4)
 

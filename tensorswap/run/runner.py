@@ -9,7 +9,7 @@ from typing import Any
 
 from ..kernel import ir
 from ..kernel.ir import ONE, WORD, ZERO, Load, Memory, Value, Variable, compare, word
-from .compile import Function, function
+from .compile import Function, functions
 
 POINTER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -145,4 +145,5 @@ def runner() -> Any:
     def made() -> Function:
         return [table, header, links, given], body()
 
-    return POINTER(function("the runner", made).address)
+    (found,) = functions([("the runner", made)])
+    return POINTER(found.address)

@@ -1,0 +1,89 @@
+"""LLVM's text -> object code, on all cores at once, by Numba's code generator; and object code -> an address.
+
+llvmlite lets one thread at a time call LLVM. What has a context and a target machine of its own needs no such lock, so
+the two calls that take long, optimising and emitting, go around it. Numba would optimise everything three times; here
+it is once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from llvmlite import binding
+from llvmlite.binding import ffi
+from numba.core.registry import cpu_target
+
+LEVEL = 2
+OBJECT = 1  # what LLVM emits: 0 would be assembly
+
+
+@cache
+def codegen() -> Any:
+    """Numba's code generator: its target, its settings, its engine."""
+    return cpu_target.target_context.codegen()
+
+
+def layout() -> tuple[str, str]:
+    """The triple and the data layout of this machine, which every module carries."""
+    return str(binding.get_process_triple()), str(codegen().target_data)
+
+
+_own = threading.local()
+
+
+def _machine() -> Any:
+    """A target machine of this thread's own, with Numba's settings."""
+    found = getattr(_own, "machine", None)
+    if found is None:
+        generator = codegen()
+        options: dict[str, Any] = {"opt": LEVEL}
+        generator._customize_tm_options(options)
+        found = _own.machine = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(**options)
+    return found
+
+
+def _unlocked(name: str) -> Callable[..., Any]:
+    """A function of llvmlite's library without its lock."""
+    function: Callable[..., Any] = getattr(ffi.lib._lib, name)
+    return function
+
+
+@contextmanager
+def optimised(text: str) -> Iterator[Any]:
+    """A module of llvmlite's, after LLVM's passes."""
+    context = binding.create_context()
+    module = binding.parse_assembly(text, context)
+    try:
+        options = binding.create_pipeline_tuning_options(speed_level=LEVEL)
+        options.slp_vectorization = False
+        passes = binding.create_pass_builder(_machine(), options)
+        _unlocked("LLVMPY_RunNewModulePassManager")(passes.getModulePassManager(), module, passes)
+        yield module
+    finally:
+        module.close()  # before its context
+
+
+def object_code(text: str) -> bytes:
+    """The machine code of a module."""
+    with optimised(text) as module, ffi.OutputString() as problem:
+        buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory")(_machine(), module, OBJECT, problem)
+        if not buffer:
+            raise RuntimeError(str(problem))
+    try:
+        return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+def load(objects: list[bytes], symbol: str) -> int:
+    """Where a function of these objects lies in memory, for as long as the process lives."""
+    engine = codegen()._engine
+    for code in objects:
+        engine._ee.add_object_file(binding.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return int(engine.get_function_address(symbol))
