@@ -7,12 +7,11 @@ from typing import Any
 
 from llvmlite import binding
 from llvmlite import ir as llvm
-from numba.core import cgutils
 
 from . import ir
 from .functions import INSTRUCTIONS, LIBRARY, Made, made
 from .registers import multiplies_by_lane
-from .tile import FORMS, Block
+from .tile import FORMS, Block, stays_rolled
 
 # Never nnan or ninf: NaN stays NaN. Never nsz beside reassoc: together they let LLVM factor x*0 + x*1 into x*1, which
 # is inf where x is, and (y + x) - x into y.
@@ -157,7 +156,8 @@ class Printer:
     def set(self, variable: ir.Variable, code: Any) -> None:
         name = variable.name
         if self.types.get(name) != variable.type:  # a new variable, perhaps of an old name
-            self.variables[name] = cgutils.alloca_once(self.builder, code.type)
+            with self.builder.goto_entry_block():
+                self.variables[name] = self.builder.alloca(code.type)
             self.types[name] = variable.type
         self.builder.store(code, self.variables[name])
 
@@ -201,9 +201,12 @@ class Printer:
     def loop(self, node: ir.For) -> None:
         start, stop, step = (self.value(v) for v in (node.first, node.past, node.step))
         variable = node.variable
-        if any(isinstance(inner, ir.For | ir.While | ir.Step) for inner in ir.walk(node.body)):
+        inside = [n for n in ir.walk(node.body) if isinstance(n, ir.For | ir.While | ir.Step | ir.TileCall)]
+        if inside:
             stops = _may_be_more(FEW, start, stop, unknown=True)  # few steps are better written out
-            self.counted(variable, start, stop, step, lambda: self.body(node.body), stops)
+            back = self.counted(variable, start, stop, step, lambda: self.body(node.body), stops)
+            if any(not isinstance(n, ir.For) or _is_long(n) for n in inside):
+                stays_rolled(back)
         elif node.step is ir.ONE and _may_be_more(UNSTOPPED, start, stop, unknown=not any(self.stopping)):
             self.in_pieces(variable, start, stop, node.body)
         else:
@@ -223,8 +226,8 @@ class Printer:
 
     def counted(
         self, variable: ir.Variable, start: Any, stop: Any, step: Any, body: Callable[[], None], stops: bool
-    ) -> None:
-        """A loop. If it `stops`, it looks before each step whether its work is still wanted."""
+    ) -> Any:
+        """A loop. If it `stops`, it looks before each step whether its work is still wanted. Gives its jump back."""
         builder = self.builder
         down = isinstance(step, llvm.Constant) and step.constant < 0
         before = builder.block
@@ -248,8 +251,9 @@ class Printer:
         builder.branch(following)
         builder.position_at_end(following)
         count.add_incoming(builder.add(count, step, flags=["nsw"]), following)
-        builder.branch(head)
+        back = builder.branch(head)
         builder.position_at_end(after)
+        return back
 
     def repeat(self, test: ir.Value, body: ir.Body) -> None:
         builder = self.builder
@@ -487,6 +491,11 @@ class Printer:
             found.linkage, found.global_constant = "internal", True
             found.initializer = llvm.Constant(kind, list(table.numbers))
         return found
+
+
+def _is_long(loop: ir.For) -> bool:
+    first, past = ir.constant(loop.first), ir.constant(loop.past)
+    return first is None or past is None or past - first > FEW
 
 
 def _may_be_more(count: int, start: Any, stop: Any, unknown: bool) -> bool:

@@ -16,7 +16,7 @@ from llvmlite import ir as llvm
 
 NUMBER = llvm.IntType(64)
 LANE = llvm.IntType(32)
-ROLLED = "tensorswap.rolled"  # the name of a module's word for loops of tiles, which fill the registers as they are
+ROLLED = "tensorswap.rolled"  # the name of a module's word for loops that LLVM leaves as they are
 
 Loop = tuple[Any, Any, Any]  # how often, and how far each step moves through a and b
 Sums = list[Any]
@@ -42,6 +42,11 @@ def stays_rolled(back: Any) -> None:
     back.set_metadata("llvm.loop", module.namedmetadata[ROLLED].operands[0])
 
 
+def _known(code: Any) -> int | None:
+    """The whole number that code stands for, if that is known."""
+    return code if isinstance(code, int) else code.constant if isinstance(code, llvm.Constant) else None
+
+
 class Vectors:
     """LLVM code on vectors of one width, or on single numbers."""
 
@@ -57,8 +62,18 @@ class Vectors:
 
     def at(self, base: Any, index: Any, stride: Any) -> Any:
         """base + index * stride"""
-        index = NUMBER(index) if isinstance(index, int) else index
-        return self.builder.add(base, self.builder.mul(index, stride))
+        count, step = _known(index), _known(stride)
+        if count == 0 or step == 0:
+            return base
+        if count is not None and step is not None:
+            moved = NUMBER(count * step)
+        else:
+            moved = self.builder.mul(NUMBER(index) if isinstance(index, int) else index, stride)
+        return moved if _known(base) == 0 else self.builder.add(base, moved)
+
+    def beside(self, base: Any, vectors: int) -> Any:
+        """So many vectors further on."""
+        return self.at(base, vectors, NUMBER(self.width))
 
     def address(self, memory: Any, offset: Any) -> Any:
         place = self.builder.gep(memory, [offset])
@@ -71,17 +86,17 @@ class Vectors:
         self.builder.store(value, self.address(memory, offset), align=self.size)
 
     def shuffled(self, vector: Any, lanes: list[int]) -> Any:
-        unknown = llvm.Constant(vector.type, llvm.Undefined)
-        return self.builder.shuffle_vector(vector, unknown, llvm.Constant(llvm.VectorType(LANE, len(lanes)), lanes))
+        unused = llvm.Constant(vector.type, None)
+        return self.builder.shuffle_vector(vector, unused, llvm.Constant(llvm.VectorType(LANE, len(lanes)), lanes))
 
     def splat(self, number: Any) -> Any:
         if self.width == 1:
             return number
-        first = self.builder.insert_element(llvm.Constant(self.vector, llvm.Undefined), number, LANE(0))
+        first = self.builder.insert_element(llvm.Constant(self.vector, None), number, LANE(0))
         return self.shuffled(first, [0] * self.width)
 
     def zeros(self, count: int) -> Sums:
-        return [llvm.Constant(self.vector, [0.0] * self.width if self.width > 1 else 0.0)] * count
+        return [llvm.Constant(self.vector, None)] * count
 
     def multiply_add(self, a: Any, b: Any, total: Any) -> Any:
         return self.builder.call(self.fused, [a, b, total])
@@ -152,13 +167,13 @@ def outer(
     code = Vectors(builder, size, width)
 
     def step(at_a: Any, at_b: Any, sums: Sums) -> Sums:
-        columns = [code.load(b.start, builder.add(at_b, NUMBER(width * v))) for v in range(across)]
+        columns = [code.load(b.start, code.beside(at_b, v)) for v in range(across)]
         factors = _factors(code, a, at_a, rows, by_lane)
         pairs = ((factor, column) for factor in factors for column in columns)
         return [code.multiply_add(*pair, total) for pair, total in zip(pairs, sums, strict=True)]
 
     sums = code.nest(loops, a.at, b.at, code.zeros(rows * across), step)
-    places = [builder.add(code.at(y.at, row, y.row), NUMBER(width * v)) for row in range(rows) for v in range(across)]
+    places = [code.beside(code.at(y.at, row, y.row), v) for row in range(rows) for v in range(across)]
     factor = code.splat(scale)
 
     def store(adding: bool) -> None:
@@ -175,7 +190,7 @@ def _factors(code: Vectors, a: Block, at: Any, rows: int, by_lane: bool) -> Iter
     """One number of a for each row, in every lane of a vector."""
     if by_lane and rows % code.width == 0 and code.width > 1:
         for first in range(0, rows, code.width):
-            vector = code.load(a.start, code.builder.add(at, NUMBER(first)))
+            vector = code.load(a.start, code.at(at, first, NUMBER(1)))
             for lane in range(code.width):
                 yield code.shuffled(vector, [lane] * code.width)
     else:

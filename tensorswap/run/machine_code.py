@@ -18,7 +18,7 @@ from llvmlite import binding
 from llvmlite.binding import ffi
 from numba.core.registry import cpu_target
 
-LEVEL = 2
+LEVEL = 3
 OBJECT = 1  # what LLVM emits: 0 would be assembly
 
 
