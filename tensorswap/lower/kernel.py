@@ -41,6 +41,7 @@ from .plain import PlainWriter
 from .reduction import accumulated, combined, first_value
 from .roles import Roles
 from .scope import Scope
+from .together import Shared, grouped, write_together
 
 UNEVEN = 4  # strips for each thread, where they are of unequal work
 SUMMED = 32768  # values that are added up in one go: longer sums are sums of such sums, which round less
@@ -218,13 +219,28 @@ class KernelWriter:
             bounds = (size - 1, word(-1), word(-1)) if item.down else (ZERO, size, ONE)
             with self.scope.counted(self.layout.index(item.index), *bounds):
                 self.scope.fixed.add(item.index)
-                for inner in item.body:
-                    self.item(inner)
+                for inner in grouped(item.body, self.scope):
+                    if isinstance(inner, Shared):
+                        self.together(inner)
+                    else:
+                        self.item(inner)
                 self.scope.fixed.discard(item.index)
         else:
             assert isinstance(item, Planned)
             self.fill(item)
             self.statement(item)
+
+    def together(self, shared: Shared) -> None:
+        """Statements in one loop."""
+        comment = "; ".join(self.renamed(statement) for statement in shared.statements)
+        stores = [self.stores(statement) for statement in shared.statements]
+
+        def assign(statement: Planned, store: bool) -> None:
+            self.plain.assign(statement, [statement.value], store)
+
+        with self.scope.collected() as body:
+            write_together(shared, self.scope, assign, stores)
+        self.scope.add(self.outlined(comment, body))
 
     # -- first values
 

@@ -40,12 +40,13 @@ def repeated(values: list[Expr], held: Container[Expr]) -> list[Expr]:
     """Calls that stand in values more than once, where every point evaluates them; inner ones first."""
     count: Counter[Expr] = Counter()
     for value in values:
-        count.update(_always_called(value))
+        count.update(always_called(value))
     found = [node for node, times in count.items() if times > 1 and node not in held]
     return sorted(found, key=lambda node: len(ir.walk(node)))
 
 
-def _always_called(value: Expr) -> Iterator[Expr]:
+def always_called(value: Expr) -> Iterator[Expr]:
+    """Calls in a value that every point evaluates."""
     stack = [value]
     while stack:
         node = stack.pop()
