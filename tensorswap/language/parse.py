@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from ..errors import LimitError, ProgramError, Span, SyntaxFault
 from . import hints, ir, limits
 from .functions import KEYWORDS, KNOWN, Known
 from .name_kinds import flat_items, resolve_names
+from .nested_calls import Arguments, Hoist, Lines, UserCall
 
 
 @dataclass(frozen=True)
@@ -39,20 +41,6 @@ class _Array:
     """`X[i,j]: array`."""
 
     access: ir.Access
-
-
-@dataclass(frozen=True)
-class _Arguments:
-    positional: tuple[ir.Expr, ...]
-    keywords: tuple[tuple[str, ir.Expr], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _UserCall(ir.Node):
-    """A call of a name that is no scalar function: it must be a whole statement, of a definition."""
-
-    function: str
-    arguments: _Arguments
 
 
 class _Indentation(Indenter):
@@ -95,6 +83,7 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
     def __init__(self, text: str, functions: Known) -> None:
         super().__init__()
         self.text, self.functions = text, functions
+        self.made: set[str] = set()  # names of what nested calls give
 
     def _span(self, meta: Any) -> Span:
         return Span(self.text, meta.start_pos, meta.end_pos)
@@ -164,17 +153,16 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
     def several(self, meta: Any, items: list[ir.Expr]) -> ir.Several:
         return ir.Several(tuple(items), span=self._span(meta))
 
-    def arguments(self, meta: Any, items: list[Any]) -> _Arguments:
+    def arguments(self, meta: Any, items: list[Any]) -> Arguments:
         positional = tuple(item for item in items if item is not None and not isinstance(item, tuple))
-        return _Arguments(positional, tuple(item for item in items if isinstance(item, tuple)))
+        return Arguments(positional, tuple(item for item in items if isinstance(item, tuple)))
 
     def call(self, meta: Any, items: list[Any]) -> Any:
-        name, arguments = str(items[0]), items[1] or _Arguments((), ())
+        name, arguments = str(items[0]), items[1] or Arguments()
         span = self._span(meta)
         if name not in self.functions:
-            return _UserCall(name, arguments, span=span)
+            return UserCall(name, arguments, span=span)
         for item in arguments.positional:
-            _refuse_user_call(item)
             if isinstance(item, ir.Several):
                 raise SyntaxFault(f"`{name}` takes single values", item.span, f"write {name}(x)")
         if arguments.keywords:
@@ -283,31 +271,47 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
         end = otherwise.span.end if otherwise.span else meta.end_pos
         return ir.Conditional(condition, then, otherwise, span=Span(self.text, start, end)), guard
 
-    def statement(self, meta: Any, items: list[Any]) -> ir.Item:
+    def _fresh(self, function: str) -> str:
+        """A name for what a nested call gives, which stands nowhere in the text."""
+        name = next(
+            name for n in itertools.count(1) if (name := f"{function}_{n}") not in self.made and name not in self.text
+        )
+        self.made.add(name)
+        return name
+
+    def statement(self, meta: Any, items: list[Any]) -> ir.Item | Lines:
         target, operator, (value, guard) = items
         span = Span(self.text, meta.start_pos, _end(items, meta))
-        if isinstance(value, _UserCall):
+        hoist = Hoist(self._fresh, _limit)
+        if isinstance(value, UserCall):
             if operator != "=" or guard is not None:
                 raise SyntaxFault(
                     f"`{value.function}(...)` is a call of a definition: it stands alone on the right of `=`",
                     value.span,
                     f"write `{target.tensor} = {value.function}(...)`",
                 )
-            return _call_statement((target,), value.function, value.arguments, value.span or span)
+            call = hoist.call((target,), value)
+            return Lines((*hoist.calls, call)) if hoist.calls else call
+        if operator == "=" and guard is None and not target.indices:
+            value = hoist.value(value)
         for part in (value, guard):
             if part is not None:
                 _check(part)
-        return ir.Statement(target, str(operator), value, guard, span=span)
+        made = ir.Statement(target, str(operator), value, guard, span=span)
+        return Lines((*hoist.calls, made)) if hoist.calls else made
 
-    def call_statement(self, meta: Any, items: list[Any]) -> ir.CallStatement:
+    def call_statement(self, meta: Any, items: list[Any]) -> ir.Item | Lines:
         *targets, operator, name, arguments = items
         span = Span(self.text, name.start_pos, meta.end_pos)
         if operator != "=":
             raise SyntaxFault(f"a call gives its results with `=`, not `{operator}`", span, "write `A, B = op(X)`")
-        return _call_statement(tuple(targets), str(name), arguments or _Arguments((), ()), span)
+        hoist = Hoist(self._fresh, _limit)
+        call = hoist.call(tuple(targets), UserCall(str(name), arguments or Arguments(), span=span))
+        return Lines((*hoist.calls, call)) if hoist.calls else call
 
     def block(self, meta: Any, items: list[Any]) -> ir.Block:
-        name, down, *body = items
+        name, down, *lines = items
+        body = _flat(lines)
         for item in body:
             if not isinstance(item, ir.Statement | ir.Block | ir.CallStatement):
                 raise SyntaxFault(
@@ -318,15 +322,15 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
         return ir.Block(self._name(name), tuple(body), down is not None, span=self._span(meta))
 
     def definition(self, meta: Any, items: list[Any]) -> ir.Loops:
-        name, parameters, outputs, *body = items
+        name, parameters, outputs, *lines = items
         span = Span(self.text, meta.start_pos, outputs[-1].span.end)
         header = ir.Header(self._name(name), tuple(parameters or ()), outputs, span=span)
-        return _assemble(body, header)
+        return _assemble(_flat(lines), header)
 
     def start(self, meta: Any, items: list[Any]) -> Source:
         definitions: dict[str, ir.Loops] = {}
         rest = []
-        for item in items:
+        for item in _flat(items):
             if not isinstance(item, ir.Loops):
                 rest.append(item)
                 continue
@@ -351,12 +355,8 @@ def _with_own_default(parts: list[Any], place: int, options: dict[str, list[str]
     return replace(parts[place], default=followed[place]) if len(followed) == len(parts) else parts[place]
 
 
-def _call_statement(
-    targets: tuple[ir.Access, ...], function: str, arguments: _Arguments, span: Span
-) -> ir.CallStatement:
-    for value in (*arguments.positional, *(v for _, v in arguments.keywords)):
-        _check(value)
-    return ir.CallStatement(targets, function, arguments.positional, arguments.keywords, span=span)
+def _flat(lines: list[Any]) -> list[Any]:
+    return [item for line in lines for item in (line.items if isinstance(line, Lines) else (line,))]
 
 
 def _number(token: Token, span: Span) -> int | float:
@@ -379,11 +379,11 @@ def _as_index(node: ir.Expr) -> ir.Expr:
 
 
 def _refuse_user_call(node: Any) -> None:
-    """A call of a definition inside an expression: only a whole statement can be one."""
+    """A call of a definition inside an expression of single numbers."""
     stack = [node]
     while stack:
         item = stack.pop()
-        if isinstance(item, _UserCall):
+        if isinstance(item, UserCall):
             bare = [a.tensor if isinstance(a, ir.Access) and not a.indices else "i" for a in item.arguments.positional]
             raise SyntaxFault(
                 f"`{item.function}` is not a function of the language",
@@ -396,6 +396,10 @@ def _refuse_user_call(node: Any) -> None:
 def _check(node: ir.Expr) -> None:
     """Refuses what is no expression of the language, or nests too deep."""
     _refuse_user_call(node)
+    _limit(node)
+
+
+def _limit(node: ir.Expr) -> None:
     if ir.depth(node) > limits.EXPRESSION_DEPTH:
         raise LimitError(
             f"the expression nests more than {limits.EXPRESSION_DEPTH} levels deep",

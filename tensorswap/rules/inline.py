@@ -18,6 +18,7 @@ from ..language.sizes import bare_uses, bare_written, infer
 from .batch import spelled
 from .ellipsis import NONE, OWN, Extent, of_statements
 from .optional import optional_tensors, without
+from .whole import Whole, speaks_of_whole
 
 Library = Callable[[], Mapping[str, ir.Loops]]  # read only when a call asks for it
 
@@ -30,7 +31,7 @@ def inline(
     done: dict[str, ir.Loops] | None = None,
 ) -> ir.Loops:
     """The program with every call replaced by the statements of its definition; `done` holds those already inlined."""
-    if not any(isinstance(item, ir.CallStatement) for item in flat_items(loops.body)):
+    if not any(isinstance(item, ir.CallStatement) for item in flat_items(loops.body)) and not speaks_of_whole(loops):
         return loops
     work = _Inliner(loops, definitions, library, active, {} if done is None else done)
     loops = work.caller
@@ -65,6 +66,8 @@ class _Inliner:
         self.used: dict[str, int] = {}
         self.sizes: list[ir.SizeDeclaration] = []
         self.batched: dict[str, ir.Access] = {}  # what headers say of the caller's tensors with `...`
+        self.made: dict[str, ir.Loops] = {}
+        caller, self.made = Whole(caller, self.matched).calls()
         self.callees = {
             id(item): self.matched(item) for item in flat_items(caller.body) if isinstance(item, ir.CallStatement)
         }
@@ -96,6 +99,9 @@ class _Inliner:
 
     def definition(self, call: ir.CallStatement) -> ir.Loops:
         name = call.function
+        if name in self.made:
+            check(self.made[name])
+            return self.made[name]
         if name in self.active:
             raise ProgramError(
                 f"{name} calls itself",

@@ -1,0 +1,237 @@
+"""Whole tensors: `Y = relu(A)`, `Z = Y * scale + b`, `P = softmax(S / 2)` -> calls of definitions made for them.
+
+A name without brackets is a scalar, unless the program shows elsewhere that it has axes. An expression of such names is
+computed for each element, as in numpy: `linear(x, W) + b` with b[o] adds b along the last axis. It becomes a call of a
+definition, so that `...` in it is what it must be, whatever it is elsewhere:
+
+    def `A * scale`(A[...], scale) -> out[...]:
+        out[...] = A[...] * scale
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+
+from ..errors import ProgramError, Span
+from ..language import ir
+from ..language.ir import Expr
+from ..language.name_kinds import flat_items
+from ..language.render import expression as show
+from .ellipsis import NONE, OWN, Ellipses
+
+Matched = Callable[[ir.CallStatement], tuple[ir.Loops, dict[str, Expr]]]
+
+
+def _may_be_whole(item: ir.Item) -> bool:
+    """Whether a statement speaks of names without brackets alone."""
+    if not isinstance(item, ir.Statement) or item.target.indices or item.operator != "=" or item.guard is not None:
+        return False
+    nodes = ir.walk(item.value)
+    names = [n for n in nodes if isinstance(n, ir.Access)]
+    return bool(names) and not any(n.indices for n in names) and not any(isinstance(n, ir.Index) for n in nodes)
+
+
+def _named(item: ir.Statement) -> list[str]:
+    return [item.target.tensor, *(n.tensor for n in ir.walk(item.value) if isinstance(n, ir.Access))]
+
+
+def speaks_of_whole(loops: ir.Loops) -> bool:
+    """Whether a program without calls may have a statement about whole tensors."""
+    candidates = [item for item in flat_items(loops.body) if _may_be_whole(item)]
+    if not candidates:
+        return False
+    shown = {access.tensor for access in loops.accesses if access.indices}
+    return any(name in shown for item in candidates for name in _named(item))  # type: ignore[arg-type]
+
+
+@dataclass
+class Whole:
+    """One program, and what its calls are matched with."""
+
+    loops: ir.Loops
+    matched: Matched
+
+    def __post_init__(self) -> None:
+        self.ranks = Ellipses()
+        self.scalars: set[str] = set()  # names that are shown to have no axes
+        self.made: dict[str, ir.Loops] = {}
+        self.taken = {*self.loops.names, *(n for item in flat_items(self.loops.body) for n in _names(item))}
+
+    def calls(self) -> tuple[ir.Loops, dict[str, ir.Loops]]:
+        """The program with calls in the place of such expressions, and the definitions that they call."""
+        items = flat_items(self.loops.body)
+        if not any(isinstance(i, ir.CallStatement) for i in items) and not speaks_of_whole(self.loops):
+            return self.loops, {}
+        self.see_statements(items)
+        body = self.arguments(self.loops.body)
+        undecided = True
+        while undecided:  # each that is decided may decide others
+            before = len(self.made)
+            body = self.statements(body)
+            undecided = len(self.made) > before
+        return replace(self.loops, body=body), self.made
+
+    # -- what the program shows of ranks
+
+    def see_statements(self, items: list[ir.Item]) -> None:
+        declared = list(self.loops.header_accesses)
+        for item in items:
+            if isinstance(item, ir.Statement) and not _may_be_whole(item):
+                declared += [item.target, *item.reads]
+            elif isinstance(item, ir.CallStatement):
+                self.see_call(item)
+        for access in declared:
+            if access.batched:
+                self.ranks.differ(access.tensor, OWN, len(access.indices) - 1)
+            elif access.indices:
+                self.ranks.differ(access.tensor, NONE, len(access.indices))
+            else:
+                self.scalars.add(access.tensor)
+
+    def see_call(self, call: ir.CallStatement) -> None:
+        callee, values = self.matched(call)
+        assert callee.header is not None
+        pairs = [(p.access, values[p.name]) for p in callee.header.arguments if isinstance(p, ir.Argument)]
+        pairs += list(zip(callee.header.outputs, call.targets, strict=True))
+        for access, value in pairs:
+            if isinstance(value, ir.Access) and (access.indices or value.indices):
+                base: Hashable = id(call) if access.batched else NONE
+                self.ranks.differ(value.tensor, base, len(access.indices) - access.batched + len(value.indices))
+            elif isinstance(value, ir.Access):
+                self.scalars.add(value.tensor)
+
+    def has_axes(self, name: str) -> bool:
+        """Whether the program shows that a name has axes."""
+        rank = self.ranks.rank(name)
+        return rank > 0 if rank is not None else name in self.ranks.above
+
+    # -- expressions
+
+    def arguments(self, body: tuple[ir.Item, ...]) -> tuple[ir.Item, ...]:
+        """`P = softmax(S / 2)`: what is computed for a tensor of a call gets a name first."""
+        result: list[ir.Item] = []
+        for item in body:
+            if isinstance(item, ir.Block):
+                item = replace(item, body=self.arguments(item.body))
+            elif isinstance(item, ir.CallStatement):
+                callee, values = self.matched(item)
+                assert callee.header is not None
+                for parameter in callee.header.arguments:
+                    value = values[parameter.name]
+                    if isinstance(parameter, ir.Argument) and parameter.access.indices and _is_computed(value):
+                        held = ir.Access(ir.fresh(f"{parameter.name}_1", self.taken), span=value.span)
+                        self.taken.add(held.tensor)
+                        statement = ir.Statement(held, "=", value, span=value.span or item.span)
+                        result.append(self.call(statement, certain=True))
+                        item = _with_argument(item, value, held)
+                self.see_call(item)
+            result.append(item)
+        return tuple(result)
+
+    def statements(self, body: tuple[ir.Item, ...]) -> tuple[ir.Item, ...]:
+        result: list[ir.Item] = []
+        for item in body:
+            if isinstance(item, ir.Block):
+                item = replace(item, body=self.statements(item.body))
+            elif isinstance(item, ir.Statement) and _may_be_whole(item) and any(map(self.has_axes, _named(item))):
+                item = self.call(item)
+            result.append(item)
+        return tuple(result)
+
+    def call(self, statement: ir.Statement, certain: bool = False) -> ir.CallStatement:
+        """A call in the place of a statement, of a definition for it."""
+        names = list(dict.fromkeys(n.tensor for n in ir.walk(statement.value) if isinstance(n, ir.Access)))
+        tensors = [name for name in names if self.has_axes(name)]
+        if not tensors:  # only the result shows axes
+            unknown = [name for name in names if name not in self.scalars]
+            if len(unknown) != 1:
+                raise _unclear(statement, names, certain)
+            tensors = unknown
+        axes = {name: self.axes_of(name, tensors, statement) for name in tensors}
+        statics: dict[Expr, ir.StaticDeclaration] = {}
+
+        def change(node: Expr) -> Expr:
+            match node:
+                case ir.Access(tensor=name):
+                    return replace(node, indices=axes.get(name, ()))
+                case ir.Static() | ir.Size() | ir.AxisSize():
+                    name = ir.fresh("n", {*names, *(d.name for d in statics.values())})
+                    return ir.Static(statics.setdefault(node, ir.StaticDeclaration(name)).name, span=node.span)
+            return node
+
+        value = ir.transform(statement.value, change)
+        longest = max(axes.values(), key=len)
+        out = ir.Access(ir.fresh("out", set(names)), longest, span=statement.target.span)
+        arguments = tuple(ir.Argument(ir.Access(name, axes.get(name, ()))) for name in names)
+        header = ir.Header(f"`{show(statement.value)}`", (*arguments, *statics.values()), (out,), span=statement.span)
+        if header.name not in self.made or self.made[header.name].header != header:
+            header = replace(header, name=ir.fresh(header.name, set(self.made)))
+            body = ir.Statement(out, "=", value, span=statement.span)
+            self.made[header.name] = ir.Loops((body,), header=header)
+        passed = (*(ir.Access(name, span=_span(statement, name)) for name in names), *statics)
+        made = ir.CallStatement((statement.target,), header.name, passed, span=statement.span)
+        self.relate(statement.target.tensor, tensors)
+        return made
+
+    def axes_of(self, name: str, tensors: list[str], statement: ir.Statement) -> tuple[ir.Index, ...]:
+        """Of a tensor with fewer axes than another, its own last ones; of all others `...` and those."""
+        ranks = {tensor: self.ranks.rank(tensor) for tensor in tensors}
+        known = [rank for rank in ranks.values() if rank is not None]
+        fewer = sorted({rank for rank in known if rank < max(known)} if known else set())
+        open_ones = [tensor for tensor, rank in ranks.items() if rank is None]
+        if open_ones and known:
+            fewer = sorted(set(known))
+        shared = max(fewer, default=0)
+        rank = ranks[name]
+        last = tuple(ir.Index(f"i{k}") for k in range(shared, 0, -1))
+        if rank is not None and rank in fewer:
+            return last[shared - rank :]
+        return (ir.Index(ir.BATCH), *last)
+
+    def relate(self, target: str, tensors: list[str]) -> None:
+        """The result has as many axes as the tensor with the most."""
+        ranks = [self.ranks.rank(tensor) for tensor in tensors]
+        open_ones = [tensor for tensor, rank in zip(tensors, ranks, strict=True) if rank is None]
+        if open_ones:
+            for tensor in open_ones:
+                self.ranks.differ(target, tensor, 0)
+        else:
+            self.ranks.differ(target, NONE, max(rank for rank in ranks if rank is not None))
+
+
+def _names(item: ir.Item) -> list[str]:
+    if isinstance(item, ir.CallStatement):
+        values = (*item.targets, *item.arguments, *(value for _, value in item.keywords))
+        return [n.tensor for value in values for n in ir.walk(value) if isinstance(n, ir.Access)]
+    return []
+
+
+def _is_computed(value: Expr) -> bool:
+    """Whether an argument is an expression of names without brackets."""
+    nodes = ir.walk(value)
+    names = [n for n in nodes if isinstance(n, ir.Access)]
+    plain = not isinstance(value, ir.Access | ir.Several) and not any(isinstance(n, ir.Index) for n in nodes)
+    return plain and bool(names) and not any(n.indices for n in names)
+
+
+def _with_argument(call: ir.CallStatement, old: Expr, new: Expr) -> ir.CallStatement:
+    return replace(
+        call,
+        arguments=tuple(new if value is old else value for value in call.arguments),
+        keywords=tuple((name, new if value is old else value) for name, value in call.keywords),
+    )
+
+
+def _span(statement: ir.Statement, name: str) -> Span | None:
+    return next(n.span for n in ir.walk(statement.value) if isinstance(n, ir.Access) and n.tensor == name)
+
+
+def _unclear(statement: ir.Statement, names: list[str], argument: bool) -> ProgramError:
+    listed = " and ".join(names)
+    what = f"which of {listed} are tensors" if len(names) > 1 else f"how many axes {listed} has"
+    return ProgramError(
+        f"nothing shows {what}",
+        statement.span,
+        f"write the indices, `T[...] = {names[0]}[...]`, and pass `T`" if argument else "write the indices of each",
+    )
