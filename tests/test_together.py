@@ -41,7 +41,8 @@ def test_a_step(steps: str, dtype: Any, order: str) -> None:
         turned = {"H[t,": "H[t+1,", "H[t+1,": "H[t,"}
         lines = [re.sub(r"H\[t(\+1)?,", lambda found: turned[found[0]], line) for line in lines]
     body = "\n".join(f"    {line}" for line in lines)
-    program = ts.program(f"for t{' down' if order == 'down' else ''}:\n{body}\nY[i] += B[t,i]")
+    start = "size(H, 0) = size(t) + 1\nfor t down:" if order == "down" else "for t:"
+    program = ts.program(f"{start}\n{body}\nY[i] += B[t,i]")
     arrays = {"x": x.astype(dtype), "z": z.astype(dtype), "s": dtype(s)}
     given = {name: arrays[name] for name in program.inputs}
     found, wanted = program(given), program.run_reference(given)
