@@ -145,3 +145,18 @@ def test_numbers_of_a_text_that_fit_are_taken() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+@pytest.mark.compiled
+def test_short_dividends_by_any_divisor() -> None:
+    """They are divided as real numbers; the results are those of whole numbers all the same."""
+    divisors = [1, -1, 2, 3, -3, 7, 1000, 2**31, 2**52 + 1, 2**53 + 1, -(2**53) - 1, 2**62 + 3, 2**63 - 1, -(2**63)]
+    text = (
+        "Q[k,s] = (k - 40) // d[s]\nR[k,s] = (k - 40) % d[s]\nB[k,s] = (k * 1000003 + 2**40) // d[s]\nA[i] = X[i//n[0]]"
+    )
+    program = ts.program(text.replace("2**40", str(2**40)))
+    arrays = {"d": np.array(divisors), "X": np.arange(5.0), "n": np.array([3])}
+    found, wanted = program(arrays, k=97, i=15), program.run_reference(arrays, k=97, i=15)
+    for name in wanted:
+        np.testing.assert_array_equal(found[name], wanted[name], err_msg=name)
+    assert "short_quotient" in program.source(arrays, k=97, i=15)

@@ -18,6 +18,7 @@ from ..language.ir import Expr
 from ..language.types import BOOL, INT, number, promote
 from .layout import Layout
 
+SHORT = 2**52  # whole numbers below it are real numbers too, and so are the steps between their quotients
 POWERS = {2: "square", 3: "cube", 4: "fourth"}
 
 
@@ -62,6 +63,8 @@ class Expressions:
                 return self.layout.extent(tensor, axis)
             case ir.Unary(operator="-", operand=operand):
                 return -self.integer(operand)
+            case ir.Binary(operator="//" | "%" as operator, left=left, right=right):
+                return self.divided(operator, left, self.integer(left), self.integer(right))
             case ir.Binary(operator=operator, left=left, right=right):
                 return kernel.arithmetic(operator, self.integer(left), self.integer(right))
             case ir.Call(function="abs", arguments=(argument,)):
@@ -73,6 +76,16 @@ class Expressions:
             case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
                 return kernel.Choice(self.truth(condition), self.integer(then), self.integer(otherwise), lazy=True)
         raise AssertionError(f"no integer for {type(node).__name__}")
+
+    def divided(self, operator: str, dividend: Expr, a: Value, b: Value) -> Value:
+        """A division of whole numbers: it takes long, unless it is known by what, or that the dividend is short."""
+        known = self.layout.known(dividend)
+        counts = {name: self.layout.count(name) for name in ir.index_names(known)}
+        between = interval(known, counts) if kernel.constant(b) is None and is_integer(known) else None
+        if between is None or any(abs(self.layout.sizes.value(end)) >= SHORT for end in between):
+            return kernel.arithmetic(operator, a, b)
+        quotient = kernel.Call("short_quotient", (a, b), WORD)
+        return quotient if operator == "//" else a - b * quotient
 
     def offset(self, access: ir.Access) -> Value:
         """The position of an element in memory: a sum of indices times constants where the places are affine."""
@@ -236,6 +249,8 @@ class Expressions:
                 if power in POWERS.values():
                     return call(power, value(left))
                 return call(power, value(left), value(right) if power == "pow" else self.value(right, INT))
+            case ir.Binary(operator="//" | "%" as operator, left=left, right=right) if type_of(dtype) == WORD:
+                return self.divided(operator, left, value(left), value(right))
             case ir.Binary(operator=operator, left=left, right=right):
                 return kernel.Operation(operator, (value(left), value(right)), type_of(dtype))
             case ir.Conditional(condition=condition, then=then, otherwise=otherwise):

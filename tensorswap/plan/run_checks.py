@@ -177,12 +177,14 @@ class _Writer:
     ) -> None:
         name = ir.fresh(CHECK, self.taken)
         look = ir.Statement(ir.Access(name), "max=", ir.Conditional(wrong, ONE, ZERO), guard)
-        known = [c for c in self.checks if c.before == before and replace(c.statement, target=look.target) == look]
-        if known:
-            return
+        check = _Check(look, before, blocks)
+        alone = self._reads_inputs_alone(check)  # then it is looked at once, before everything
+        for other in self.checks:
+            if replace(other.statement, target=look.target) == look and (other.before == before or alone):
+                return
         self._name(name, ())
         self.scalars.append(name)
-        self.checks.append(_Check(look, before, blocks))
+        self.checks.append(check)
 
     def _name(self, name: str, shape: tuple[int, ...]) -> None:
         self.taken.add(name)

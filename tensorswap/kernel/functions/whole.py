@@ -146,6 +146,14 @@ def _remainder(type: Type) -> Parts | None:
     return arguments, rest.value
 
 
+def _short_quotient(type: Type) -> Parts:
+    """Of whole numbers, of which the first is less than 2**52 away from zero, by a division of real numbers: it runs in
+    vectors, and no such quotient is so near to the next whole number that it is rounded to it."""
+    a, b = Variable("a", WORD), Variable("b", WORD)
+    quotient = Real(ir.Cast(a, F8)) / Real(ir.Cast(b, F8))
+    return (a, b), ir.Cast(quotient.call("floor").value, WORD)
+
+
 def mix(x: Word) -> Word:
     """The finaliser of splitmix64: every bit of the argument reaches every bit of the result."""
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9
@@ -182,5 +190,6 @@ MAKERS: dict[str, Callable[[Type], Parts | None]] = {
     **{f"{sign}power_{bits}": partial(_power_of_bits, bits=bits, signed=sign != "")
        for sign in ("", "signed_") for bits in range(1, POWER_BITS + 1)},
     "whole_power": _whole_power, "quotient": _quotient, "remainder": _remainder,
+    "short_quotient": _short_quotient,
     "mixed": _mixed, "uniform": _uniform, "normal": _normal,
 }  # fmt: skip
