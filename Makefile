@@ -21,7 +21,7 @@ lint: $(VENV)/.ready
 # all cases of the standard library compiled, and a training run killed at 50 moments.
 test-long: $(VENV)/.ready
 	TENSORSWAP_LONG=1 $(BIN)/python -m pytest -n 2 tests/test_malformed.py tests/test_generated.py tests/test_compiled.py \
-	    tests/test_library.py tests/test_training.py
+	    tests/test_library.py tests/test_training.py tests/test_many_processes.py tests/test_kernel_ir.py tests/test_export.py
 
 # Three hours on two cores, and it goes on where it was stopped: generated programs, damaged files, kills, full disks,
 # malformed texts, flat memory; .soak/report.md tells.

@@ -125,17 +125,21 @@ def test_indented_text_is_dedented() -> None:
     assert str(ts.program("\n        for t:\n            Y[t] = X[t]\n    ")) == "for t:\n    Y[t] = X[t]"
 
 
-def test_caps_are_checked_before_parsing() -> None:
+def test_caps_are_checked_before_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LimitError, match="characters"):
         ts.program("x" * (limits.TEXT_LENGTH + 1))
     with pytest.raises(LimitError, match="nest"):
         ts.program("y = " + "(" * 100 + "x" + ")" * 100)
     with pytest.raises(LimitError, match="levels"):
         ts.program("y = " + "x + " * 500 + "x")
-    with pytest.raises(LimitError, match="statements"):
-        ts.program("\n".join(f"y{n} = x" for n in range(limits.STATEMENTS + 1)))
     with pytest.raises(LimitError, match="64-bit"):
         ts.program("y = 99999999999999999999")
+    with pytest.raises(LimitError, match="200,000 statements and declarations"):  # at once
+        ts.program("y=x\n" * 200_000)
+    assert ts.program("y = x  # " + "(" * 100)(x=1.0) == 1.0
+    monkeypatch.setattr(limits, "STATEMENTS", 200)
+    with pytest.raises(LimitError, match="the program has 201 statements; at most 200 are taken"):
+        ts.program("\n".join(f"y{n} = x" for n in range(201)))
 
 
 def test_equal_texts_give_equal_programs() -> None:

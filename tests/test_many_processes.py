@@ -18,7 +18,7 @@ from tensorswap.run import call, execute
 
 pytestmark = pytest.mark.compiled
 
-PROCESSES = 32
+PROCESSES = 32 if os.environ.get("TENSORSWAP_LONG") else 8
 
 WORKER = """
 import os, sys, time

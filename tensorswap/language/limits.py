@@ -27,13 +27,21 @@ def check_text(text: str) -> None:
             f"a line has {longest:,} characters; at most {LINE_LENGTH:,} are read",
             hint="split the expression into several statements",
         )
-    nesting = deepest = 0
-    for character in text:
-        if character in "([":
-            nesting += 1
-            deepest = max(deepest, nesting)
-        elif character in ")]":
-            nesting = max(0, nesting - 1)
+    nesting = deepest = lines = 0
+    for line in text.split("\n"):
+        code = line.partition("#")[0]
+        lines += nesting == 0 and "=" in code
+        for character in code:
+            if character in "([":
+                nesting += 1
+                deepest = max(deepest, nesting)
+            elif character in ")]":
+                nesting = max(0, nesting - 1)
+    if lines > 2 * STATEMENTS:  # declarations among them, which nobody writes by the thousand
+        raise LimitError(
+            f"the text has {lines:,} statements and declarations; at most {STATEMENTS:,} statements are taken",
+            hint="split it into several programs",
+        )
     if deepest > NESTING:
         raise LimitError(
             f"brackets nest {deepest} deep; at most {NESTING} levels are read",
