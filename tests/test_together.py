@@ -27,6 +27,7 @@ STEPS = [
     "A[t,i,j] = exp(z[t,i,j])\nC[t,j,i] = A[t,i,j] + 1\nB[t,i] = x[t,i]",
     "A[t,i,j] = exp(z[t,i,j]) * H[t,i]\nC[t,i,j] = A[t,i,j] + exp(z[t,i,j])\nB[t,i] += C[t,i,j]",
     "k[t] = x[t,0] * 2\nq[t] = k[t] + x[t,1]\nB[t,i] = H[t,i] * q[t]",
+    "A[t,i] += H[t,i] if t > 2\nA[t,i] += exp(x[t-1,i]) if t > 0\nl += exp(x[t-1,i]) if t > 0\nB[t,i] = A[t,i]",
     "A[t,i] = floor(4 * x[t,i])\nB[t,i] = A[t,i] // 3 + A[t,i] % 3",
 ]
 NEXT = "H[t+1,i] = tanh(H[t,i] + x[t,i]) * s"

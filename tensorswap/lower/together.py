@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ..kernel import ir as kernel
 from ..kernel.ir import Set, Variable, type_of
 from ..language import ir
+from ..language.build import conjuncts
 from ..language.ir import Expr
 from ..language.types import identity
 from ..plan.first_writes import Planned
@@ -32,6 +33,11 @@ class Shared:
     order: list[str]
     statements: list[Planned]
 
+    @property
+    def guard(self) -> Expr | None:
+        """That of each: the step alone decides whether it holds."""
+        return self.statements[0].guard
+
 
 def grouped(items: Sequence[ir.Item], scope: Scope) -> Iterator[Shared | ir.Item]:
     """The items in their order; statements that share a loop in one piece."""
@@ -40,7 +46,7 @@ def grouped(items: Sequence[ir.Item], scope: Scope) -> Iterator[Shared | ir.Item
         order = _order(item, scope)
         if order is not None:
             assert isinstance(item, Planned)
-            if pending is not None and pending.order == order and _joins(item, pending):
+            if pending is not None and pending.order == order and pending.guard == item.guard and _joins(item, pending):
                 pending.statements.append(item)
                 continue
         if pending is not None:
@@ -61,7 +67,9 @@ def _alone_if_one(shared: Shared) -> Shared | ir.Item:
 
 def _order(item: ir.Item, scope: Scope) -> list[str] | None:
     """The loops of a statement that may share them: it computes one element at each point, or adds all up to one."""
-    if not isinstance(item, Planned) or item.guard is not None or item.operator.startswith("arg"):
+    if not isinstance(item, Planned) or item.operator.startswith("arg"):
+        return None
+    if item.guard is not None and not _decided_by(item.guard, scope.fixed):
         return None
     order = loop_order(item, scope)
     bare = [e.name for e in item.target.indices if isinstance(e, ir.Index)]
@@ -75,6 +83,12 @@ def _order(item: ir.Item, scope: Scope) -> list[str] | None:
     if len(order) > 1 and flattened(item, scope.layout, {*scope.fixed, *scope.strips}) is not item:
         return None
     return order
+
+
+def _decided_by(guard: Expr, fixed: set[str]) -> bool:
+    """Whether a guard asks for indices of the blocks around alone."""
+    told = not any(isinstance(n, ir.Access | ir.Inside) for n in ir.walk(guard))
+    return told and ir.index_names(guard) <= fixed
 
 
 def _joins(statement: Planned, shared: Shared) -> bool:
@@ -105,6 +119,11 @@ def _apart(one: ir.Access, other: ir.Access, order: list[str]) -> bool:
 
 def write_together(shared: Shared, scope: Scope, assign: Callable[[Planned, bool], None], stores: list[bool]) -> None:
     """The loops, and in them one statement after the other; `assign` writes one that has an element at each point."""
+    with scope.when([scope.write.truth(atom) for atom in conjuncts(shared.guard)]):
+        _write(shared, scope, assign, stores)
+
+
+def _write(shared: Shared, scope: Scope, assign: Callable[[Planned, bool], None], stores: list[bool]) -> None:
     write, held = scope.write, dict(scope.write.held)
     totals: dict[int, Variable] = {}
     for number, statement in enumerate(shared.statements):
