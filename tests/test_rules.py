@@ -247,7 +247,7 @@ def test_an_update_may_be_called() -> None:
         ("Y = f(X, m=1)", "no argument m"),
         ("Y, Z = f(X)", "gives 1 results"),
         ("Y = g(X)", "neither a function"),
-        ("Y = f(X + 1)", "is the tensor"),
+        ("Y = f(X[i] + 1)", "is the tensor"),
         ("Y += f(X)", "stands alone"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Mapping
@@ -87,6 +88,23 @@ def test_first_calls_at_the_same_time_compile_once(monkeypatch: pytest.MonkeyPat
     arrays = [np.random.default_rng(k).standard_normal((6, 5)) for k in range(8)]
     run_at_once(8, lambda k: np.testing.assert_allclose(program(A=arrays[k]), program.run_reference(A=arrays[k])))
     assert len(made) == len(set(made)) > 0
+
+
+@pytest.mark.parametrize(
+    "late", ["threading.Thread(target=lambda: (time.sleep(0.5), call())).start()", "atexit.register(call)"]
+)
+def test_a_first_call_after_the_main_thread_has_ended(late: str, tmp_path: Path) -> None:
+    code = f"""
+import atexit, threading, time
+import numpy as np, tensorswap as ts
+program = ts.program("Y[i,j] += A[i,k] * A[j,k]\\nZ[i] max= tanh(Y[i,j])")
+def call():
+    print(program(A=np.ones((9, 7))).shape)
+{late}
+"""
+    environment = {**os.environ, "TENSORSWAP_CACHE": str(tmp_path / "empty")}
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=120)
+    assert ran.stdout == "(9,)\n", ran.stderr
 
 
 def test_threads_that_parse_at_the_same_time() -> None:

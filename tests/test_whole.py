@@ -75,6 +75,73 @@ def test_gradients(text: str, arrays: Arrays) -> None:
     ts.gradcheck(ts.program(text), arrays)
 
 
+STACKED = R.standard_normal((6, 4, 4)) / 2
+DEFINED = """
+def total(x[i]) -> s:
+    s += x[i]
+def scaled(x[i], a) -> y[i]:
+    y[i] = x[i] * a
+"""
+
+
+def stacked(x: Any) -> Any:
+    for weight in STACKED:
+        x = np.tanh(x @ weight.T)
+    return x
+
+
+IN_BLOCKS: list[tuple[str, Arrays, Any]] = [
+    (DEFINED + "for t:\n    Y[t] = scaled(x[t], total(x[t]))", {"x": x}, x * x.sum(1, keepdims=True)),
+    (DEFINED + "for t:\n    Y[t] = scaled(scaled(x[t], 2), 3)", {"x": x}, x * 6),
+    (DEFINED + "for t down:\n    Y[t] = scaled(x[t] * 2, total(x[t]) + 1)", {"x": x}, 2 * x * (x.sum(1) + 1)[:, None]),
+    (
+        DEFINED + "w[i]: array\nfor t:\n    Y[t] = scaled(w * 2, x[t,0])",
+        {"x": x, "w": W[0]},
+        np.outer(x[:, 0], 2 * W[0]),
+    ),
+    ("x[t,i]: array\nfor t:\n    Y[t] = softmax(x[t] * 2 - x[0])", {"x": x}, softmax(2 * x - x[0])),
+    (
+        "def layer(x[b,i], W[o,i]) -> y[b,o]:\n    y = tanh(linear(x, W))\nH[0,b,i] = x[b,i]\n"
+        "for l:\n    H[l+1] = layer(H[l], V[l])\nY[b,i] = H[size(l),b,i]",
+        {"x": x, "V": STACKED},
+        stacked(x),
+    ),
+    (
+        "H[0,b,i] = x[b,i]\nfor l:\n    H[l+1] = tanh_layer(linear(H[l], V[l]) * 1)\nY[b,i] = H[size(l),b,i]",
+        {"x": x, "V": STACKED},
+        stacked(x),
+    ),
+    (
+        DEFINED + "for u:\n    for t:\n        Y[u,t] = scaled(z[u,t], total(scaled(z[u,t], 2)))",
+        {"z": STACKED},
+        STACKED * 2 * STACKED.sum(-1, keepdims=True),
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "arrays", "expected"), IN_BLOCKS)
+def test_a_step_has_its_own_values(text: str, arrays: Arrays, expected: Any) -> None:
+    program = ts.program(text)
+    np.testing.assert_allclose(program(arrays), expected, rtol=1e-12)
+    assert ts.program(str(program)) == program
+    ts.gradcheck(program, arrays)
+
+
+UPDATED = {"W": np.ones((2, 3)), "g": np.arange(6.0).reshape(2, 3), "rate": 0.5}
+NAMED = {"B": np.ones((2, 3)), "b": np.arange(3.0), "i1": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "arrays", "expected"),
+    [
+        ("g[i,j]: array\nW = W - rate * g", UPDATED, UPDATED["W"] - 0.5 * UPDATED["g"]),
+        ("B[j,k]: array\nb[k]: array\nP = b + B * i1", NAMED, NAMED["b"] + 2 * NAMED["B"]),
+    ],
+)
+def test_updates_and_names(text: str, arrays: Arrays, expected: Any) -> None:
+    np.testing.assert_allclose(ts.program(text)(arrays), expected)
+
+
 def test_names_without_axes_stay_scalars() -> None:
     assert str(ts.program("Y = relu(A)")) == "Y = relu(A)"
     assert ts.program("s += X[i]\nt = sqrt(s)\nu = t / 2\nreturn u")(X=np.ones(8)) == np.sqrt(8) / 2
@@ -87,6 +154,7 @@ def test_names_without_axes_stay_scalars() -> None:
         ("Y = foo(X) + 1", "`foo` is neither a function nor a definition", "floor"),
         ("Y[i] = 2 * softmax(X)", "`softmax` is not a function of the language", "whole statement"),
         ("Y += softmax(X) * 2", "`softmax` is not a function of the language", "whole statement"),
+        ("X[i]: array\nY += X", "X has 0 indices", "only a plain `=`"),
         ("P = softmax(X[i,j] * 2)", "is the tensor", "statement of its own"),
     ],
 )

@@ -68,7 +68,8 @@ def one_rank(loops: ir.Loops) -> Iterator[Fault]:
                 node.span,
                 f"write {show_access(node)} among the arguments as well"
                 if first in loops.header_accesses and not first.indices
-                else f"give {node.tensor} the same number of indices everywhere",
+                else f"give {node.tensor} the same number of indices everywhere"
+                + ("" if node.indices and first.indices else "; only a plain `=` takes tensors without"),
             )
         elif first.batched != node.batched:
             yield Fault(

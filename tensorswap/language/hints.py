@@ -185,7 +185,7 @@ def unknown_function(name: str, arguments: str = "i") -> str:
     if close:
         return f"did you mean `{close[0]}`?"
     return (
-        f"a tensor takes square brackets, `{name}[{arguments}]`; a definition is called as a whole statement, "
+        f"a tensor takes square brackets, `{name}[{arguments}]`; a definition is called where the target has none, "
         f"`Y = {name}(X)`"
     )
 

@@ -6,7 +6,7 @@ A call of a definition gives a tensor, so each gets a name of its own, before th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import ir
 
@@ -56,3 +56,24 @@ class Hoist:
         target = ir.Access(self.fresh(node.function), span=node.span)
         self.calls.append(self.call((target,), node))
         return target
+
+
+def in_each_step(item: ir.Item, block: str, made: set[str]) -> ir.Item:
+    """What a nested call gives in a block has an element for each step: its name gets the block's index."""
+
+    def placed(node: ir.Expr) -> ir.Expr:
+        if isinstance(node, ir.Access) and node.tensor in made:
+            return replace(node, indices=(ir.Index(block), *node.indices))
+        return node
+
+    match item:
+        case ir.Block(body=body):
+            return replace(item, body=tuple(in_each_step(inner, block, made) for inner in body))
+        case ir.CallStatement(targets=targets, arguments=arguments, keywords=keywords):
+            return replace(
+                item,
+                targets=tuple(ir.transform(target, placed) for target in targets),  # type: ignore[misc]
+                arguments=tuple(ir.transform(value, placed) for value in arguments),
+                keywords=tuple((name, ir.transform(value, placed)) for name, value in keywords),
+            )
+    return ir.map_statement(item, placed) if isinstance(item, ir.Statement) else item

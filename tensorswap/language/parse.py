@@ -19,7 +19,7 @@ from ..errors import LimitError, ProgramError, Span, SyntaxFault
 from . import hints, ir, limits
 from .functions import KEYWORDS, KNOWN, Known
 from .name_kinds import flat_items, resolve_names
-from .nested_calls import Arguments, Hoist, Lines, UserCall
+from .nested_calls import Arguments, Hoist, Lines, UserCall, in_each_step
 
 
 @dataclass(frozen=True)
@@ -312,6 +312,8 @@ class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub
     def block(self, meta: Any, items: list[Any]) -> ir.Block:
         name, down, *lines = items
         body = _flat(lines)
+        if self.made:
+            body = [in_each_step(item, str(name), self.made) for item in body]
         for item in body:
             if not isinstance(item, ir.Statement | ir.Block | ir.CallStatement):
                 raise SyntaxFault(

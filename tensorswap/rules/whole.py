@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 
-from ..errors import ProgramError, Span
+from ..errors import ProgramError
 from ..language import ir
 from ..language.ir import Expr
 from ..language.name_kinds import flat_items
@@ -32,8 +32,8 @@ def _may_be_whole(item: ir.Item) -> bool:
     return bool(names) and not any(n.indices for n in names) and not any(isinstance(n, ir.Index) for n in nodes)
 
 
-def _named(item: ir.Statement) -> list[str]:
-    return [item.target.tensor, *(n.tensor for n in ir.walk(item.value) if isinstance(n, ir.Access))]
+def _named(item: ir.Statement) -> list[ir.Access]:
+    return [item.target, *(n for n in ir.walk(item.value) if isinstance(n, ir.Access))]
 
 
 def speaks_of_whole(loops: ir.Loops) -> bool:
@@ -42,7 +42,7 @@ def speaks_of_whole(loops: ir.Loops) -> bool:
     if not candidates:
         return False
     shown = {access.tensor for access in loops.accesses if access.indices}
-    return any(name in shown for item in candidates for name in _named(item))  # type: ignore[arg-type]
+    return any(a.tensor in shown for item in candidates if isinstance(item, ir.Statement) for a in _named(item))
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Whole:
         if not any(isinstance(i, ir.CallStatement) for i in items) and not speaks_of_whole(self.loops):
             return self.loops, {}
         self.see_statements(items)
-        body = self.arguments(self.loops.body)
+        body = self.arguments(self.loops.body, ())
         undecided = True
         while undecided:  # each that is decided may decide others
             before = len(self.made)
@@ -101,26 +101,33 @@ class Whole:
             elif isinstance(value, ir.Access):
                 self.scalars.add(value.tensor)
 
-    def has_axes(self, name: str) -> bool:
-        """Whether the program shows that a name has axes."""
-        rank = self.ranks.rank(name)
-        return rank > 0 if rank is not None else name in self.ranks.above
+    def rank(self, access: ir.Access) -> int | None:
+        """How many axes are left of a tensor, if that is known."""
+        rank = self.ranks.rank(access.tensor)
+        return None if rank is None else rank - len(access.indices)
+
+    def has_axes(self, access: ir.Access) -> bool:
+        """Whether the program shows that axes are left."""
+        rank = self.rank(access)
+        return rank > 0 if rank is not None else access.tensor in self.ranks.above
 
     # -- expressions
 
-    def arguments(self, body: tuple[ir.Item, ...]) -> tuple[ir.Item, ...]:
-        """`P = softmax(S / 2)`: what is computed for a tensor of a call gets a name first."""
+    def arguments(self, body: tuple[ir.Item, ...], blocks: tuple[str, ...]) -> tuple[ir.Item, ...]:
+        """`P = softmax(S / 2)`: what is computed for a tensor of a call gets a name first, in a block for each step."""
         result: list[ir.Item] = []
+        around = tuple(ir.Index(name) for name in blocks)
         for item in body:
             if isinstance(item, ir.Block):
-                item = replace(item, body=self.arguments(item.body))
+                item = replace(item, body=self.arguments(item.body, (*blocks, item.index)))
             elif isinstance(item, ir.CallStatement):
                 callee, values = self.matched(item)
                 assert callee.header is not None
                 for parameter in callee.header.arguments:
                     value = values[parameter.name]
-                    if isinstance(parameter, ir.Argument) and parameter.access.indices and _is_computed(value):
-                        held = ir.Access(ir.fresh(f"{parameter.name}_1", self.taken), span=value.span)
+                    tensor = isinstance(parameter, ir.Argument) and parameter.access.indices
+                    if tensor and _is_computed(value, blocks):
+                        held = ir.Access(ir.fresh(f"{parameter.name}_1", self.taken), around, span=value.span)
                         self.taken.add(held.tensor)
                         statement = ir.Statement(held, "=", value, span=value.span or item.span)
                         result.append(self.call(statement, certain=True))
@@ -141,63 +148,67 @@ class Whole:
 
     def call(self, statement: ir.Statement, certain: bool = False) -> ir.CallStatement:
         """A call in the place of a statement, of a definition for it."""
-        names = list(dict.fromkeys(n.tensor for n in ir.walk(statement.value) if isinstance(n, ir.Access)))
-        tensors = [name for name in names if self.has_axes(name)]
+        accesses = list(dict.fromkeys(n for n in ir.walk(statement.value) if isinstance(n, ir.Access)))
+        given = _names_for(accesses)
+        names = list(given.values())
+        target = statement.target
+        if target in given and not self.has_axes(target) and target.tensor not in self.scalars:
+            shown = [access for access in accesses if self.has_axes(access)]  # an update has as many axes as the rest
+            self.relate(target, shown)
+        tensors = [access for access in accesses if self.has_axes(access)]
         if not tensors:  # only the result shows axes
-            unknown = [name for name in names if name not in self.scalars]
-            if len(unknown) != 1:
+            tensors = [access for access in accesses if access.tensor not in self.scalars]
+            if len({access.tensor for access in tensors}) != 1:
                 raise _unclear(statement, names, certain)
-            tensors = unknown
-        axes = {name: self.axes_of(name, tensors, statement) for name in tensors}
+        axes = {given[access]: self.axes_of(access, tensors, names) for access in tensors}
         statics: dict[Expr, ir.StaticDeclaration] = {}
 
         def change(node: Expr) -> Expr:
             match node:
-                case ir.Access(tensor=name):
-                    return replace(node, indices=axes.get(name, ()))
+                case ir.Access():
+                    return ir.Access(given[node], axes.get(given[node], ()), span=node.span)
                 case ir.Static() | ir.Size() | ir.AxisSize():
                     name = ir.fresh("n", {*names, *(d.name for d in statics.values())})
                     return ir.Static(statics.setdefault(node, ir.StaticDeclaration(name)).name, span=node.span)
             return node
 
-        value = ir.transform(statement.value, change)
+        value = _changed(statement.value, change)
         longest = max(axes.values(), key=len)
-        out = ir.Access(ir.fresh("out", set(names)), longest, span=statement.target.span)
+        out = ir.Access(ir.fresh("out", set(names)), longest, span=target.span)
         arguments = tuple(ir.Argument(ir.Access(name, axes.get(name, ()))) for name in names)
         header = ir.Header(f"`{show(statement.value)}`", (*arguments, *statics.values()), (out,), span=statement.span)
         if header.name not in self.made or self.made[header.name].header != header:
             header = replace(header, name=ir.fresh(header.name, set(self.made)))
             body = ir.Statement(out, "=", value, span=statement.span)
             self.made[header.name] = ir.Loops((body,), header=header)
-        passed = (*(ir.Access(name, span=_span(statement, name)) for name in names), *statics)
-        made = ir.CallStatement((statement.target,), header.name, passed, span=statement.span)
-        self.relate(statement.target.tensor, tensors)
+        made = ir.CallStatement((target,), header.name, (*accesses, *statics), span=statement.span)
+        self.relate(target, tensors)
         return made
 
-    def axes_of(self, name: str, tensors: list[str], statement: ir.Statement) -> tuple[ir.Index, ...]:
+    def axes_of(self, access: ir.Access, tensors: list[ir.Access], names: list[str]) -> tuple[ir.Index, ...]:
         """Of a tensor with fewer axes than another, its own last ones; of all others `...` and those."""
-        ranks = {tensor: self.ranks.rank(tensor) for tensor in tensors}
+        ranks = {tensor: self.rank(tensor) for tensor in tensors}
         known = [rank for rank in ranks.values() if rank is not None]
         fewer = sorted({rank for rank in known if rank < max(known)} if known else set())
         open_ones = [tensor for tensor, rank in ranks.items() if rank is None]
         if open_ones and known:
             fewer = sorted(set(known))
         shared = max(fewer, default=0)
-        rank = ranks[name]
-        last = tuple(ir.Index(f"i{k}") for k in range(shared, 0, -1))
+        rank = ranks[access]
+        last = tuple(ir.Index(ir.fresh(f"i{k}", {*names, "out", "n"})) for k in range(shared, 0, -1))
         if rank is not None and rank in fewer:
             return last[shared - rank :]
         return (ir.Index(ir.BATCH), *last)
 
-    def relate(self, target: str, tensors: list[str]) -> None:
+    def relate(self, target: ir.Access, tensors: list[ir.Access]) -> None:
         """The result has as many axes as the tensor with the most."""
-        ranks = [self.ranks.rank(tensor) for tensor in tensors]
+        ranks = [self.rank(tensor) for tensor in tensors]
         open_ones = [tensor for tensor, rank in zip(tensors, ranks, strict=True) if rank is None]
-        if open_ones:
-            for tensor in open_ones:
-                self.ranks.differ(target, tensor, 0)
-        else:
-            self.ranks.differ(target, NONE, max(rank for rank in ranks if rank is not None))
+        for tensor in open_ones:
+            self.ranks.differ(target.tensor, tensor.tensor, len(target.indices) - len(tensor.indices))
+        if ranks and not open_ones:
+            most = max(rank for rank in ranks if rank is not None)
+            self.ranks.differ(target.tensor, NONE, len(target.indices) + most)
 
 
 def _names(item: ir.Item) -> list[str]:
@@ -207,12 +218,35 @@ def _names(item: ir.Item) -> list[str]:
     return []
 
 
-def _is_computed(value: Expr) -> bool:
-    """Whether an argument is an expression of names without brackets."""
-    nodes = ir.walk(value)
-    names = [n for n in nodes if isinstance(n, ir.Access)]
-    plain = not isinstance(value, ir.Access | ir.Several) and not any(isinstance(n, ir.Index) for n in nodes)
-    return plain and bool(names) and not any(n.indices for n in names)
+def _is_computed(value: Expr, blocks: tuple[str, ...]) -> bool:
+    """Whether an argument is an expression of names without brackets, or of slices that the step chooses."""
+    accesses = [n for n in ir.walk(value) if isinstance(n, ir.Access)]
+    plain = not isinstance(value, ir.Access | ir.Several) and not _bare_indices(value)
+    return plain and bool(accesses) and all(ir.index_names(a) <= set(blocks) for a in accesses)
+
+
+def _bare_indices(value: Expr) -> bool:
+    """Whether an index stands for a number in a value."""
+    return isinstance(value, ir.Index) or any(
+        _bare_indices(part) for part in ir.children(value) if not isinstance(value, ir.Access)
+    )
+
+
+def _names_for(accesses: list[ir.Access]) -> dict[ir.Access, str]:
+    """A name for each: that of the tensor, as far as it is not the name of another slice."""
+    found: dict[ir.Access, str] = {}
+    for access in accesses:
+        others = {a.tensor for a in accesses if a.tensor != access.tensor}
+        found[access] = ir.fresh(access.tensor, {*found.values(), *others})
+    return found
+
+
+def _changed(value: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """As ir.transform does, but what stands in brackets goes with its tensor."""
+    if isinstance(value, ir.Access):
+        return change(value)
+    parts = ir.children(value)
+    return change(ir.rebuild(value, tuple(_changed(part, change) for part in parts)) if parts else value)
 
 
 def _with_argument(call: ir.CallStatement, old: Expr, new: Expr) -> ir.CallStatement:
@@ -221,10 +255,6 @@ def _with_argument(call: ir.CallStatement, old: Expr, new: Expr) -> ir.CallState
         arguments=tuple(new if value is old else value for value in call.arguments),
         keywords=tuple((name, new if value is old else value) for name, value in call.keywords),
     )
-
-
-def _span(statement: ir.Statement, name: str) -> Span | None:
-    return next(n.span for n in ir.walk(statement.value) if isinstance(n, ir.Access) and n.tensor == name)
 
 
 def _unclear(statement: ir.Statement, names: list[str], argument: bool) -> ProgramError:

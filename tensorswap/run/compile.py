@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,6 +17,7 @@ from . import cache as disk
 from . import machine_code
 from .interrupt import interruptibly
 from .launch import launch, pool_size, start_threads
+from .shared_work import Job, SharedWork
 
 Function = tuple[list[Memory], Body]  # of pointers to words
 Named = tuple[str, Callable[[], Function]]  # a text that tells a function apart from all others, and what makes it
@@ -70,17 +70,17 @@ def _found(source: str) -> bool:
 def _compile(wanted: dict[str, Callable[[], Function]]) -> None:
     """All at once: while LLVM works on some modules, others are written."""
     target = machine_code.layout()
-    with ThreadPoolExecutor(pool_size()) as pool:
-        made: dict[str, list[Future[bytes]]] = {}
+    with SharedWork(machine_code.object_code, pool_size() - 1) as work:
+        made: dict[str, list[Job]] = {}
         for source, function in wanted.items():
             modules = llvm.write(disk.symbol(source), *function(), launch, target)
-            made[source] = [pool.submit(machine_code.object_code, str(module)) for module in modules]
+            made[source] = [work.add(str(module)) for module in modules]
         told = time.monotonic()
-        for position, (source, objects) in enumerate(made.items()):
+        for position, (source, jobs) in enumerate(made.items()):
             if time.monotonic() - told > 1:
                 told = time.monotonic()
                 print(f"compiling kernel {position + 1} of {len(made)}", file=sys.stderr, flush=True)
-            code = disk.ObjectCode(disk.symbol(source), [made.result() for made in objects])
+            code = disk.ObjectCode(disk.symbol(source), [work.result(job) for job in jobs])
             disk.save(source, code)
             kernels[source] = Compiled(machine_code.load(code.objects, code.symbol), fresh=True)
 
