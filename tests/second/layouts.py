@@ -11,7 +11,7 @@ LAYOUTS = ("c", "fortran", "strided", "negative", "offset", "read-only", "unalig
 
 def laid_out(array: np.ndarray, layout: str) -> np.ndarray:
     """The same values in this layout; where an array cannot have it, as it is."""
-    if layout == "fortran":
+    if layout == "fortran" and array.ndim:  # numpy would give it an axis
         return np.asfortranarray(array)
     if layout == "strided" and array.ndim:
         wide = np.zeros([2 * extent + 1 for extent in array.shape], array.dtype)
