@@ -144,6 +144,8 @@ def test_updates_and_names(text: str, arrays: Arrays, expected: Any) -> None:
 
 def test_names_without_axes_stay_scalars() -> None:
     assert str(ts.program("Y = relu(A)")) == "Y = relu(A)"
+    text = "def act(X[...]) -> Y[...]:\n    Y[...] = tanh(X[...])\ny = act(s)\nz = s * 2\nreturn z"
+    assert ts.program(text).grad(of="z", wrt=["s"])(s=2.0)["s.grad"] == 2
     assert ts.program("s += X[i]\nt = sqrt(s)\nu = t / 2\nreturn u")(X=np.ones(8)) == np.sqrt(8) / 2
 
 

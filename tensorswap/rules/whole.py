@@ -54,7 +54,8 @@ class Whole:
 
     def __post_init__(self) -> None:
         self.ranks = Ellipses()
-        self.scalars: set[str] = set()  # names that are shown to have no axes
+        self.scalars: set[str] = set()  # names that are shown to have no axes,
+        self.bracketed: set[str] = set()  # and those that stand before brackets
         self.made: dict[str, ir.Loops] = {}
         self.taken = {*self.loops.names, *(n for item in flat_items(self.loops.body) for n in _names(item))}
 
@@ -81,6 +82,7 @@ class Whole:
                 declared += [item.target, *item.reads]
             elif isinstance(item, ir.CallStatement):
                 self.see_call(item)
+        self.bracketed = {access.tensor for access in declared if access.indices}
         for access in declared:
             if access.batched:
                 self.ranks.differ(access.tensor, OWN, len(access.indices) - 1)
@@ -107,9 +109,20 @@ class Whole:
         return None if rank is None else rank - len(access.indices)
 
     def has_axes(self, access: ir.Access) -> bool:
-        """Whether the program shows that axes are left."""
+        """Whether axes may be left, if the program does not say that there are none."""
         rank = self.rank(access)
         return rank > 0 if rank is not None else access.tensor in self.ranks.above
+
+    def shows_axes(self, access: ir.Access) -> bool:
+        """Whether the program shows that axes are left. What goes to a call that takes any number of them need not have
+        any: without brackets it is a scalar."""
+        if self.rank(access) is not None or access.tensor in self.bracketed:
+            return self.has_axes(access)
+        if not self.has_axes(access):
+            return False
+        root, axes = self.ranks.root(access.tensor)
+        least = min(more for other, more in map(self.ranks.root, self.ranks.above) if other == root)
+        return axes - min(least, 0) > 0
 
     # -- expressions
 
@@ -141,7 +154,7 @@ class Whole:
         for item in body:
             if isinstance(item, ir.Block):
                 item = replace(item, body=self.statements(item.body))
-            elif isinstance(item, ir.Statement) and _may_be_whole(item) and any(map(self.has_axes, _named(item))):
+            elif isinstance(item, ir.Statement) and _may_be_whole(item) and any(map(self.shows_axes, _named(item))):
                 item = self.call(item)
             result.append(item)
         return tuple(result)
