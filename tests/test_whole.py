@@ -39,6 +39,7 @@ CASES: list[tuple[str, Arrays, Any]] = [
     ("Y = relu(x)\nZ[i] += Y[i,j]", {"x": x}, relu(x).sum(1)),
     ("A[i,j] = x[i,j]\nc[j] += x[i,j]\nY = A - c", {"x": x}, x - x.sum(0)),
     ("s += x[i,j]\nt = s / 2\nA[i,j] = x[i,j]\nY = A * t", {"x": x}, x * x.sum() / 2),
+    ("P = x * 2\nR = P * 2\nZ[i] += R[i,j]", {"x": x}, (x * 4).sum(1)),
     ("k: int\nA[i,j] = x[i,j]\nY = A * k", {"x": x, "k": 3}, x * 3),
     (
         "def f(x[n,i], W[o,i], b[o]) -> y[n,o]:\n    y = tanh(linear(x, W) + b)\nY = f(x, W, b) * 2",

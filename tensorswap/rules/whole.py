@@ -66,11 +66,9 @@ class Whole:
             return self.loops, {}
         self.see_statements(items)
         body = self.arguments(self.loops.body, ())
-        undecided = True
-        while undecided:  # each that is decided may decide others
-            before = len(self.made)
-            body = self.statements(body)
-            undecided = len(self.made) > before
+        before: tuple[ir.Item, ...] = ()
+        while body != before:  # each that is decided may decide others
+            before, body = body, self.statements(body)
         return replace(self.loops, body=body), self.made
 
     # -- what the program shows of ranks
