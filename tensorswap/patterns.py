@@ -27,6 +27,7 @@ class Flow:
 
     note: Note
     patterns: tuple[str, ...]
+    access: ir.Access  # the read that the gradient goes to
 
     @property
     def text(self) -> str:
@@ -36,7 +37,11 @@ class Flow:
 def flows(loops: ir.Loops, wrt: Sequence[str] | None = None, of: Sequence[str] | None = None) -> list[Flow]:
     """Every adjoint statement of a program in the order in which the adjoint makes them."""
     wrt = default_wrt(loops, of) if wrt is None else tuple(wrt)
-    _, notes = derive(loops, wrt, of)
+    return flows_of(loops, derive(loops, wrt, of)[1], wrt, of)
+
+
+def flows_of(loops: ir.Loops, notes: Sequence[Note], wrt: Sequence[str], of: Sequence[str] | None = None) -> list[Flow]:
+    """The same, where the adjoint is at hand."""
     passed = active(loops, wrt, check_of(loops, of))
     uses = _uses(loops, passed)
     found: list[Flow] = []
@@ -48,7 +53,7 @@ def flows(loops: ir.Loops, wrt: Sequence[str] | None = None, of: Sequence[str] |
         path = next(paths[id(statement)])
         copies = _copies(statement, path.access, uses)
         patterns = (*_reduction(loops, statement), *path.gates, *copies)
-        found.append(Flow(note, tuple(dict.fromkeys(patterns)) or (PASSES,)))
+        found.append(Flow(note, tuple(dict.fromkeys(patterns)) or (PASSES,), path.access))
     return found
 
 

@@ -13,7 +13,7 @@ from . import library
 from .arrays import Array
 from .debug import switches
 from .errors import ArgumentError, DerivativeError, ProgramError
-from .explain import explain
+from .explain.plainly import explain
 from .export.c_file import c_file
 from .export.python_file import python_file
 from .interpret import watch

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 from ..language import ir
 from ..language.build import conjuncts
+from ..language.counting import Formula, axis_name, operations, shown
 from ..language.render import statement as show_statement
 from ..language.sizes import Sizes
 from .nest import Nest
-
-Formula = Counter[tuple[str, ...]]  # how often a product of index sizes counts
 
 
 @dataclass(frozen=True)
@@ -70,20 +69,20 @@ def row(nest: Nest, sizes: Sizes, width: int) -> Row:
     if nest.joins:
         return _joining(nest, sizes.shapes[nest.joins], width)
     statements = nest.statements
-    operations: Formula = Counter()
+    work: Formula = Counter()
     for statement in statements:
-        operations[tuple(statement.indices)] += _operations(statement)
-    work = sum(_points(s, sizes) * _operations(s) for s in statements)
+        work[tuple(statement.indices)] += operations(statement)
+    total = sum(_points(s, sizes) * operations(s) for s in statements)
     local = set(_local(nest))
     moved: Formula = Counter()
     count = 0
     for access in {a.tensor: a for s in statements for a in (s.target, *s.reads) if a.tensor not in local}.values():
-        names = tuple(_axis(access, k) for k in range(len(access.indices)))
+        names = tuple(axis_name(access, k) for k in range(len(access.indices)))
         moved[names] += width
         count += width * math.prod(sizes.shapes[access.tensor])
     return Row(
-        tuple(show_statement(s) for s in statements), _how(nest), nest.why, round(work), count,
-        _formula(operations), _formula(moved), tuple(sorted(local)),
+        tuple(show_statement(s) for s in statements), _how(nest), nest.why, round(total), count,
+        shown(work), shown(moved), tuple(sorted(local)),
     )  # fmt: skip
 
 
@@ -92,7 +91,7 @@ def _joining(nest: Nest, shape: tuple[int, ...], width: int) -> Row:
     axes = tuple(f"{nest.joins}:{k}" for k in range(len(shape)))
     copies, count = ("(threads-1)", *axes), math.prod(shape)
     moved: Formula = Counter({axes: width, copies: width})
-    return Row((told,), _how(nest), nest.why, count, 2 * count * width, _formula(Counter({copies: 1})), _formula(moved))
+    return Row((told,), _how(nest), nest.why, count, 2 * count * width, shown(Counter({copies: 1})), shown(moved))
 
 
 def _local(nest: Nest) -> list[str]:
@@ -109,23 +108,6 @@ def _how(nest: Nest) -> str:
     return f"parallel over {nest.index}{strips}{within}"
 
 
-def _axis(access: ir.Access, axis: int) -> str:
-    return ir.bare(access.indices[axis]) or f"{access.tensor}:{axis}"
-
-
-def _formula(terms: Formula) -> str:
-    """`2*i*j*k + 3*i*j`, the longest products first."""
-    merged: Formula = Counter()
-    for names, count in terms.items():
-        merged[tuple(sorted(names))] += count
-    ordered = sorted(merged.items(), key=lambda term: (-len(term[0]), term[0]))
-    return " + ".join(_product(count, names) for names, count in ordered if count) or "0"
-
-
-def _product(count: int, names: tuple[str, ...]) -> str:
-    return "*".join(names if names and count == 1 else (str(count), *names))
-
-
 def _points(statement: ir.Statement, sizes: Sizes) -> float:
     """Loop points: a comparison of two indices keeps about half of them."""
     points: float = math.prod(sizes.index[i] for i in statement.indices)
@@ -133,13 +115,6 @@ def _points(statement: ir.Statement, sizes: Sizes) -> float:
         if isinstance(atom, ir.Compare) and len(ir.index_names(atom)) == 2 and atom.operator in ("<", "<=", ">", ">="):
             points /= 2
     return points
-
-
-def _operations(statement: ir.Statement) -> int:
-    """Arithmetic operations and function calls at one loop point, the accumulation included."""
-    nodes = ir.walk(statement.value)
-    count = sum(isinstance(n, ir.Binary | ir.Call) or (isinstance(n, ir.Unary) and n.operator == "-") for n in nodes)
-    return count + (statement.operator != "=")
 
 
 def _short(number: int) -> str:
