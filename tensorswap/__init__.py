@@ -1,15 +1,24 @@
 """tensorswap: index-loop statements, and their derivatives as programs of the same language."""
 
-from .backslash import backslash, path_weights
-from .debug import debug
-from .eager import Function, Tensor, apply, define, register, tensor
-from .eager.products import einsum
-from .errors import SwapError, SwapWarning
-from .gradcheck import gradcheck
-from .library import ops
-from .program import Program, load, program
-from .training.fit import fit
-from .training.step import step
+from typing import TYPE_CHECKING
+
+from .lazy import METHODS, import_when_asked
+
+if TYPE_CHECKING:
+    from .backslash import backslash, path_weights
+    from .debug import debug
+    from .eager.apply import apply
+    from .eager.custom import Function, register
+    from .eager.define import define
+    from .eager.make import tensor
+    from .eager.products import einsum
+    from .eager.tensor import Tensor
+    from .errors import SwapError, SwapWarning
+    from .gradcheck import gradcheck
+    from .library import ops
+    from .program import Program, load, program
+    from .training.fit import fit
+    from .training.step import step
 
 __all__ = [
     "Function",
@@ -33,3 +42,22 @@ __all__ = [
     "tensor",
 ]
 __version__ = "0.1.0"
+
+_PLACES = {  # the same as above, for those who run it: a name costs its import when it is first used
+    "backslash": "backslash path_weights",
+    "debug": "debug",
+    "eager.apply": "apply",
+    "eager.custom": "Function register",
+    "eager.define": "define",
+    "eager.make": "tensor",
+    "eager.products": "einsum",
+    "eager.tensor": "Tensor",
+    "errors": "SwapError SwapWarning",
+    "gradcheck": "gradcheck",
+    "library": "ops",
+    "program": "Program load program",
+    "training.fit": "fit",
+    "training.step": "step",
+}
+METHODS |= {"flat": (f"{__name__}.teaching.flat", "flat"), "jacobian": (f"{__name__}.teaching.jacobian", "jacobian")}
+import_when_asked(__name__, {name: place for place, names in _PLACES.items() for name in names.split()})

@@ -1,20 +1,24 @@
-"""cached_property without a lock.
-
-Before Python 3.12 functools' own holds one lock for all objects of a class while it computes: threads would wait for
-each other, and a process that forks meanwhile would leave its child with a lock that nobody opens. Two threads may
-compute the same value here; what is computed depends on the object alone, so either will do.
-"""
+"""What is made or imported when it is first asked for: attributes of objects, names of a package, methods."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Any, Generic, TypeVar, overload
 
 T = TypeVar("T")
 
 
 class cached_property(Generic[T]):  # noqa: N801  # it stands where functools' own stood
-    """Computed at the first use, then an attribute of the object."""
+    """Computed at the first use, then an attribute of the object: functools' cached_property without a lock.
+
+    Before Python 3.12 functools' own holds one lock for all objects of a class while it computes: threads would wait
+    for each other, and a process that forks meanwhile would leave its child with a lock that nobody opens. Two threads
+    may compute the same value here; what is computed depends on the object alone, so either will do.
+    """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
         self.compute = compute
@@ -34,3 +38,47 @@ class cached_property(Generic[T]):  # noqa: N801  # it stands where functools' o
             return self
         value = self.compute(holder)
         return vars(holder).setdefault(self.name, value)  # type: ignore[no-any-return]  # the first to come, for all
+
+
+class LazyPackage(ModuleType):
+    """A package whose public names are imported when they are first asked for.
+
+    A name may be that of a submodule too: `tensorswap.program` is the function, wherever it was imported from. So what
+    Python does after an import of the submodule, to make it an attribute of the package, is not done for such a name.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        """A public name, or a submodule."""
+        places: Mapping[str, str] = vars(self)["_places"]
+        whole = f"{self.__name__}.{places.get(name, name)}"
+        if name not in places:
+            if name.startswith("_") or find_spec(whole) is None:
+                raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+            return import_module(whole)
+        value = getattr(import_module(whole), name)
+        vars(self)[name] = value
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in vars(self)["_places"] or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*vars(self), *vars(self)["_places"]} - {"_places"})
+
+
+def import_when_asked(package: str, places: Mapping[str, str]) -> None:
+    """Makes a package that is being imported lazy. `places` tells the submodule of each of its public names."""
+    module = sys.modules[package]
+    vars(module)["_places"] = dict(places)
+    module.__class__ = LazyPackage
+
+
+# Methods of programs that packages above them bring, since they need programs: a module and a function in it.
+METHODS: dict[str, tuple[str, str]] = {}
+
+
+def method(name: str) -> Callable[..., Any]:
+    module, function = METHODS[name]
+    found: Callable[..., Any] = getattr(import_module(module), function)
+    return found

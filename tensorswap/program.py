@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,32 +13,24 @@ from . import library
 from .arrays import Array
 from .debug import switches
 from .errors import ArgumentError, DerivativeError, ProgramError
-from .explain.plainly import explain
-from .export.c_file import c_file
-from .export.python_file import python_file
-from .interpret import watch
 from .language import ir, render
 from .language.bound import Bound
 from .language.check import check
 from .language.options import each_part
 from .language.parse import Source, parse
 from .language.printable import check_printable
-from .lazy import cached_property
-from .plan.table import PlanTable
+from .lazy import cached_property, method
 from .rules.activity import check_of, check_wrt, default_wrt, names_of
 from .rules.batch import batch
 from .rules.derivation import Adjoint, Derivation, Gradient, HessianVector, Tangent
 from .rules.derived_names import next_suffix
 from .rules.inline import inline
 from .run.arguments import bind
-from .run.call import check_origin
-from .run.execute import Executable
 from .run.runnable import Runnable
-from .trust.certify import certify_derivative, certify_plan
-from .trust.validate import validate
-from .trust.verdicts import certified
 
-METHODS: dict[str, Callable[..., Any]] = {}  # which packages above this one enter, since they need programs
+if TYPE_CHECKING:
+    from .plan.table import PlanTable
+    from .run.execute import Executable
 
 
 class Program(Runnable):
@@ -89,6 +81,8 @@ class Program(Runnable):
 
     def _validate(self, arguments: Mapping[str, Any]) -> None:
         """Each pass that leads to a call, before and after, through the interpreter."""
+        from .trust.validate import validate
+
         origin = None if self._origin is None else self._origin.loops
         validate(origin, self._derivation, bind(self._loops, arguments), arguments)
 
@@ -97,6 +91,9 @@ class Program(Runnable):
         the same statements as one before, for other sizes, is not looked at again."""
         if not switches().certify:
             return
+        from .trust.certify import certify_derivative, certify_plan
+        from .trust.verdicts import certified
+
         statics = tuple(sorted(bound.sizes.statics.items()))
         types = {name: array.dtype for name, array in bound.arrays.items()}
         kinds = tuple((name, dtype.str) for name, dtype in sorted(types.items()))
@@ -124,6 +121,9 @@ class Program(Runnable):
         self, arguments: Mapping[str, Any], nan: bool | None = None, bounds: bool | None = None
     ) -> dict[str, Array]:
         """The same call through the interpreter, which looks at each statement: as `ts.debug` says, if not told."""
+        from .interpret import watch
+        from .run.call import check_origin
+
         nan = switches().nan if nan is None else nan
         bounds = switches().bounds if bounds is None else bounds
         origin = None if bounds else self._bound_origin(arguments)
@@ -215,8 +215,12 @@ class Program(Runnable):
         sizes. `model.c`, with `model.h` beside it, needs a C compiler; it is for arrays of the types and shapes of
         those in `like`, which may be shapes alone, or of those of the last call."""
         if str(path).endswith(".c"):
+            from .export.c_file import c_file
+
             c_file(path, self._c_calls(wrt, like))
         else:
+            from .export.python_file import python_file
+
             python_file(path, self, *self._exported_adjoint(wrt))
 
     def _exported_adjoint(self, wrt: Sequence[str] | None) -> tuple[Program | None, str]:
@@ -261,16 +265,18 @@ class Program(Runnable):
 
     def flat(self, of: str | None = None, wrt: Sequence[str] | None = None) -> str:
         """A scalar program as straight-line Python, forward and then backward."""
-        text: str = METHODS["flat"](self, of, wrt)
+        text: str = method("flat")(self, of, wrt)
         return text
 
     def jacobian(self, of: str, wrt: str, mode: str | None = None) -> Program:
         """The program of a whole Jacobian, for those who want one: the axes of `of`, then those of `wrt`."""
-        derived: Program = METHODS["jacobian"](self, of, wrt, mode)
+        derived: Program = method("jacobian")(self, of, wrt, mode)
         return derived
 
     def explain(self) -> str:
         """Each statement, with the rule that made each of its adjoint statements."""
+        from .explain.plainly import explain
+
         return explain(self._loops)
 
 

@@ -63,7 +63,7 @@ LAYERS = {
     "backslash": "teaching",
     "compare": "teaching",
     "jacobian": "teaching",
-    "tensorswap": "backslash debug eager errors gradcheck library program training",
+    "tensorswap": "backslash debug eager errors gradcheck lazy library program training",
     "command": "arrays datasets errors language models program rules run tensorswap training trust",
     "__main__": "command",
 }
@@ -71,8 +71,22 @@ LATE = {  # imports within functions: Numba is loaded when something is first co
     "run.again -> run.frame", "run.chunk -> run.compile", "run.chunk -> run.frame", "run.execute -> run.compile",
     "run.execute -> run.frame", "run.execute -> run.launch", "command.cache -> run.cache",
     "trust.verdicts -> run.cache",
+} | {  # plans and kernels when a program is first called: to parse, derive and explain is quicker without them
+    "program -> explain.plainly", "program -> export.c_file", "program -> export.python_file",
+    "program -> interpret.watch", "program -> run.call", "program -> trust.certify", "program -> trust.validate",
+    "program -> trust.verdicts", "run.runnable -> interpret.reference", "run.runnable -> run.call",
+    "run.runnable -> run.steps",
 }  # fmt: skip
-FOR_TYPES = {"run.chunk -> run.frame", "run.execute -> run.frame"}  # for the same reason
+FOR_TYPES = {  # for the same reasons
+    "run.chunk -> run.frame", "run.execute -> run.frame", "run.runnable -> run.call", "program -> plan.table",
+    "program -> run.execute",
+} | {  # the public names, each imported when it is first used
+    "tensorswap -> backslash", "tensorswap -> debug", "tensorswap -> eager.apply", "tensorswap -> eager.custom",
+    "tensorswap -> eager.define", "tensorswap -> eager.make", "tensorswap -> eager.products",
+    "tensorswap -> eager.tensor",
+    "tensorswap -> errors", "tensorswap -> gradcheck", "tensorswap -> library", "tensorswap -> program",
+    "tensorswap -> training.fit", "tensorswap -> training.step",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

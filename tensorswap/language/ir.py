@@ -27,16 +27,22 @@ BATCH = "..."  # the name of the index that stands for any further leading axes
 
 @dataclass(frozen=True, slots=True)
 class Node:
+    """What all nodes have: their place in the source, if they stood in one."""
+
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Number(Node):
+    """A number as it is written: `2` is whole, `2.0` is not."""
+
     value: int | float
 
 
 @dataclass(frozen=True, slots=True)
 class Index(Node):
+    """An index of the loop: in a bracket, or as a number."""
+
     name: str
 
 
@@ -64,6 +70,8 @@ class AxisSize(Node):
 
 @dataclass(frozen=True, slots=True)
 class Access(Node):
+    """`X[i,j]`: an element of a tensor; without indices, a scalar."""
+
     tensor: str
     indices: tuple[Expr, ...] = ()
 
@@ -75,12 +83,16 @@ class Access(Node):
 
 @dataclass(frozen=True, slots=True)
 class Unary(Node):
+    """`-x` or `not x`."""
+
     operator: str  # "-" or "not"
     operand: Expr
 
 
 @dataclass(frozen=True, slots=True)
 class Binary(Node):
+    """`a + b` and the other arithmetic of two operands."""
+
     operator: str  # + - * / ** // %
     left: Expr
     right: Expr
@@ -88,6 +100,8 @@ class Binary(Node):
 
 @dataclass(frozen=True, slots=True)
 class Compare(Node):
+    """`a < b` and the other comparisons."""
+
     operator: str  # < <= > >= == !=
     left: Expr
     right: Expr
@@ -95,6 +109,8 @@ class Compare(Node):
 
 @dataclass(frozen=True, slots=True)
 class Logic(Node):
+    """`a and b`, `a or b`."""
+
     operator: str  # "and" or "or"
     left: Expr
     right: Expr
@@ -102,6 +118,8 @@ class Logic(Node):
 
 @dataclass(frozen=True, slots=True)
 class Conditional(Node):
+    """`then if condition else otherwise`."""
+
     condition: Expr
     then: Expr
     otherwise: Expr
@@ -109,6 +127,8 @@ class Conditional(Node):
 
 @dataclass(frozen=True, slots=True)
 class Call(Node):
+    """A function of the language with its arguments."""
+
     function: str
     arguments: tuple[Expr, ...]
 
@@ -140,6 +160,8 @@ def reduction(operator: str) -> str:
 
 @dataclass(frozen=True)
 class Statement(Node):
+    """`target OP value if guard`: one loop nest."""
+
     target: Access
     operator: str
     value: Expr
@@ -169,6 +191,8 @@ class Statement(Node):
 
 @dataclass(frozen=True, slots=True)
 class Block(Node):
+    """`for t:` or `for t down:`: steps in order."""
+
     index: str
     body: tuple[Item, ...]
     down: bool = False
@@ -222,6 +246,8 @@ class Argument(Node):
 
 @dataclass(frozen=True, slots=True)
 class Header(Node):
+    """`def name(arguments) -> outputs:`."""
+
     name: str
     arguments: tuple[Argument | StaticDeclaration, ...]
     outputs: tuple[Access, ...]

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import resources
-from typing import Any, ClassVar
+from typing import Any
 
 from lark import Lark, Token, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, VisitError
-from lark.indenter import DedentError, Indenter
 from lark.visitors import Transformer_NonRecursive
 
 from ..errors import LimitError, ProgramError, Span, SyntaxFault
 from . import hints, ir, limits
 from .functions import KEYWORDS, KNOWN, Known
+from .grammar import Indentation, LostIndentation, parser
 from .name_kinds import flat_items, resolve_names
 from .nested_calls import Arguments, Hoist, Lines, UserCall, in_each_step
 
@@ -41,34 +40,6 @@ class _Array:
     """`X[i,j]: array`."""
 
     access: ir.Access
-
-
-class _Indentation(Indenter):
-    NL_type = "_NL"
-    OPEN_PAREN_types: ClassVar[list[str]] = ["LPAR", "LSQB"]
-    CLOSE_PAREN_types: ClassVar[list[str]] = ["RPAR", "RSQB"]
-    INDENT_type = "_INDENT"
-    DEDENT_type = "_DEDENT"
-    tab_len = 8
-
-    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        """Each text has an object of its own that counts for it: threads parse at the same time."""
-        counted: Iterator[Token] = Indenter.process(_Indentation(), stream)  # type: ignore[no-untyped-call]  # lark's own
-        return counted
-
-    def handle_NL(self, token: Token) -> Iterator[Token]:  # noqa: N802  # lark's own name
-        try:
-            yield from super().handle_NL(token)
-        except DedentError as error:
-            raise _LostIndentation(token.end_pos or 0) from error
-
-
-class _LostIndentation(Exception):  # becomes a SyntaxFault where the text is at hand
-    """A line is indented like no line above it."""
-
-    def __init__(self, position: int) -> None:
-        super().__init__(position)
-        self.position = position
 
 
 def _node(kind: Callable[..., Any], *first: Any) -> Callable[..., Any]:
@@ -469,15 +440,7 @@ def _refuse_unwritten(returns: _Returns, body: tuple[ir.Item, ...]) -> None:
 
 @cache
 def _grammar() -> Lark:
-    text = resources.files(__package__).joinpath("grammar.lark").read_text()
-    return Lark(
-        text,
-        parser="lalr",
-        postlex=_Indentation(),
-        propagate_positions=True,
-        maybe_placeholders=True,
-        start=["start", "test"],
-    )
+    return parser(Indentation())
 
 
 def parse(text: str, functions: Known = KNOWN) -> Source:
@@ -503,7 +466,7 @@ def _read(text: str, start: str, functions: Known) -> Any:
         text += "\n"
     try:
         return _Build(text, functions).transform(_grammar().parse(text, start=start))
-    except _LostIndentation as lost:
+    except LostIndentation as lost:
         raise SyntaxFault(
             "this line is indented like no line above it",
             Span(text, lost.position, lost.position + 1),

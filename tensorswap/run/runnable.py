@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ..arrays import Array
-from ..interpret import reference
 from ..language import ir
 from ..language.bound import Bound
 from ..language.options import each_part
@@ -15,8 +14,9 @@ from ..lazy import cached_property
 from ..rules.derivation import Derivation, Without
 from ..rules.optional import optional_tensors, without
 from .arguments import bind, defaults, merged
-from .call import Caller, check_origin
-from .steps import derived_in_steps
+
+if TYPE_CHECKING:
+    from .call import Caller
 
 
 class Runnable:
@@ -78,6 +78,8 @@ class Runnable:
 
     @cached_property
     def _caller(self) -> Caller:
+        from .call import Caller  # with all that plans and lowers: a program that is only looked at needs none of it
+
         return Caller(self._loops, self._bound_origin, self._in_steps, self.certify)
 
     def _in_steps(self, bound: Bound) -> Bound:
@@ -85,6 +87,8 @@ class Runnable:
         that forward and backward pass share them."""
         if self._origin is None or self._derivation is None:
             return bound
+        from .steps import derived_in_steps
+
         return derived_in_steps(self._origin.loops, self._derivation, bound)
 
     def certify(self, bound: Bound, plan: ir.Loops | None) -> None:
@@ -101,6 +105,9 @@ class Runnable:
         return bind(self._for_call(own)._loops, own) if self._is_complete(own) else None
 
     def _interpreted(self, arguments: Mapping[str, Any]) -> dict[str, Array]:
+        from ..interpret import reference
+        from .call import check_origin
+
         origin = self._bound_origin(arguments)
         if origin is not None:
             check_origin(origin)

@@ -1,8 +1,2 @@
 """Teaching: other ways to see a derivative, and to get one. They stand on the core, which knows nothing of them: a
-program gets the methods `flat` and `jacobian` from here."""
-
-from ..program import METHODS
-from .flat import flat
-from .jacobian import jacobian
-
-METHODS |= {"flat": flat, "jacobian": jacobian}
+program has the methods `flat` and `jacobian` from here, by the table METHODS of lazy.py."""

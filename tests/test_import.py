@@ -1,0 +1,110 @@
+"""What an import brings: public names when they are asked for, and no compiler before something is compiled."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import tensorswap as ts
+from tensorswap.lazy import LazyPackage
+
+HEAVY = ("numba", "llvmlite", "jax", "torch", "scipy", "matplotlib")
+MATMUL = "Y[i,j] += A[i,k] * B[k,j]"
+
+
+def modules_after(code: str) -> set[str]:
+    """The modules of a fresh process that has run a piece of code."""
+    line = [sys.executable, "-c", f"import sys\n{code}\nprint(*sorted(sys.modules))"]
+    run = subprocess.run(line, cwd=Path(ts.__file__).parent.parent, check=True, capture_output=True, text=True)
+    return set(run.stdout.splitlines()[-1].split())
+
+
+def test_the_package_alone_brings_next_to_nothing() -> None:
+    found = modules_after("import tensorswap; tensorswap.__version__; dir(tensorswap)")
+    assert {name for name in found if name.startswith("tensorswap")} == {"tensorswap", "tensorswap.lazy"}
+    assert "numpy" not in found
+
+
+LOOK = f"""
+import tensorswap as ts
+p = ts.program("{MATMUL}")
+str(p.adjoint(wrt=["A"])), p.tangent(wrt=["A"]), p.batch("n", over=["A"]), p.explain()
+ts.load("softmax"), ts.ops()
+"""
+EXPLAIN = f"""
+from tensorswap.command.main import main
+assert main(["explain", "{MATMUL}"]) == 0
+assert main(["explain", "{MATMUL}", "--stage", "plan"]) == 0
+assert main(["explain", "{MATMUL}", "--json"]) == 0
+assert main(["ops", "--search", "softmax"]) == 0
+"""
+
+
+@pytest.mark.parametrize("code", [LOOK, EXPLAIN])
+def test_to_parse_derive_and_explain_brings_no_compiler(code: str) -> None:
+    found = modules_after(code)
+    assert "tensorswap.language.parse" in found
+    assert not {name for name in found if name.partition(".")[0] in HEAVY}
+    if code is LOOK:
+        rooms = {name.split(".")[1] for name in found if name.startswith("tensorswap.")}
+        assert not rooms & {"eager", "export", "kernel", "lower", "plan", "teaching", "training", "trust"}
+
+
+def test_every_public_name_is_what_type_checkers_are_told() -> None:
+    tree = ast.parse(Path(ts.__file__).read_text("utf-8"))
+    told = [node for branch in tree.body if isinstance(branch, ast.If) for node in branch.body]
+    named = {alias.name: node.module for node in told if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert sorted(named) == ts.__all__
+    for name, module in named.items():
+        assert getattr(ts, name) is getattr(import_module(f"tensorswap.{module}"), name)
+    assert set(ts.__all__) <= set(dir(ts))
+
+
+SHADOWS = """
+import tensorswap.program, tensorswap.debug, tensorswap.gradcheck, tensorswap.einsum, tensorswap.backslash
+for name in ("program", "debug", "gradcheck", "einsum", "backslash"):
+    assert callable(getattr(tensorswap, name)), name
+from tensorswap import debug, program
+assert program is tensorswap.program
+assert debug is sys.modules["tensorswap.debug"].debug
+import tensorswap as ts
+ts.eager.relu, ts.errors.SwapError, ts.compare.numerical, ts.models.get
+"""
+
+
+def test_a_submodule_does_not_take_the_place_of_a_function() -> None:
+    assert "tensorswap.models" in modules_after(SHADOWS)
+
+
+def test_what_is_not_there() -> None:
+    assert isinstance(ts, LazyPackage)
+    with pytest.raises(AttributeError, match="module 'tensorswap' has no attribute 'porgram'"):
+        ts.porgram  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'porgram'"):
+        from tensorswap import porgram  # type: ignore[attr-defined]  # noqa: F401
+    assert not hasattr(ts, "__wrapped__")
+
+
+def test_names_can_be_set() -> None:
+    """As tests and notebooks do."""
+    kept = ts.program
+    ts.program = "other"  # type: ignore[assignment]
+    try:
+        assert ts.program == "other"
+    finally:
+        ts.program = kept
+
+
+def test_functions_are_pickled_by_their_name() -> None:
+    assert pickle.loads(pickle.dumps(ts.program)) is ts.program
+
+
+def test_methods_from_above() -> None:
+    assert ts.program("y = x * x").flat().startswith("def y(x):")
+    assert "[" in str(ts.program("y[i] = 2 * x[i]").jacobian("y", "x"))
