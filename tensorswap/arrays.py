@@ -1,12 +1,11 @@
-"""The types of arrays, as hints name them."""
+"""The types of arrays, as hints name them. They are numpy.typing's, whose import costs more than it says."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
-Integers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+Array = np.ndarray[tuple[Any, ...], np.dtype[Any]]
+Integers = np.ndarray[tuple[Any, ...], np.dtype[np.int64]]
+Mask = np.ndarray[tuple[Any, ...], np.dtype[np.bool_]]

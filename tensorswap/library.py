@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .errors import ArgumentError
 from .language import ir
 from .language.functions import FUNCTIONS
 from .language.hints import closest
 from .language.parse import Source, parse
+
+if TYPE_CHECKING:
+    from pathlib import Path  # its import takes longer than a program that is no file
 
 SUFFIX = ".loop"
 DEFINITION = re.compile(r"^def ([A-Za-z_][A-Za-z0-9_]*)\(", re.MULTILINE)
@@ -20,6 +23,8 @@ DEFINITION = re.compile(r"^def ([A-Za-z_][A-Za-z0-9_]*)\(", re.MULTILINE)
 @cache
 def folder() -> Path:
     """Where kernels/ lies: in the package when installed from a wheel, beside it in a checkout."""
+    from pathlib import Path
+
     here = Path(__file__).parent
     inside = here / "kernels"
     return inside if inside.is_dir() else here.parent / "kernels"
@@ -87,6 +92,8 @@ def source_of(path_or_name: str | Path) -> tuple[Source, str]:
         known = [*definitions(), *models()]
         hint = closest(text, known) or "see ts.ops() for the standard library, or give a .loop file's path"
         raise ArgumentError(f"there is no op {text[:80]!r}", hint=hint)
+    from pathlib import Path
+
     path = Path(path_or_name)
     try:
         content = path.read_text(encoding="utf-8")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +28,8 @@ from .run.arguments import bind
 from .run.runnable import Runnable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .plan.table import PlanTable
     from .run.execute import Executable
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..errors import ArgumentError, DtypeError, Fault, ShapeError
 from ..language import ir
 from ..language.bound import Bound
@@ -24,8 +24,6 @@ from ..rules.expand import expand
 BYTES = 2**46  # a result beyond this is a mistake, and is refused before anything is allocated
 
 POINTS = 2**48  # values of an index, for which a kernel would need days
-
-Array = NDArray[Any]
 
 
 def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
