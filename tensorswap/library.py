@@ -105,6 +105,18 @@ def source_of(path_or_name: str | Path) -> tuple[Source, str]:
     return source, path.stem if path.stem in source.definitions else list(source.definitions)[-1]
 
 
+HEADER = re.compile(r"def (.*?->[^:]*):", re.DOTALL)
+
+
+def signatures() -> dict[str, str]:
+    """How each op is called, in one line: `softmax(input[...,j]) -> out[...,j]`."""
+    texts = definitions().texts
+    headers = {name: HEADER.search(text) for name, text in texts.items()}
+    return {
+        name: " ".join(found[1].replace("\\\n", " ").split()) for name, found in headers.items() if found is not None
+    }
+
+
 class Ops(dict[str, str]):
     """The standard library's ops by name; prints as one line each."""
 

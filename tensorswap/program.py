@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from .plan.table import PlanTable
     from .run.execute import Executable
+    from .run.kernel_times import KernelTime
 
 
 class Program(Runnable):
@@ -209,6 +210,16 @@ class Program(Runnable):
         `run` takes a list of the inputs, and gives a list of the outputs."""
         arguments = shapes_as_arrays(self._arguments(mapping, arrays))
         return self._for_call(arguments)._caller.source(arguments)
+
+    def executable(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Executable:
+        """The kernels of a call with these arrays (or shapes), for those who look at them closely."""
+        arguments = shapes_as_arrays(self._arguments(mapping, arrays))
+        return self._for_call(arguments)._caller.executable(arguments)
+
+    def kernel_times(self, mapping: Mapping[str, Any], seconds: float = 1.0) -> list[KernelTime]:
+        """How long each kernel of a call with these arrays takes, the median of as many runs as the seconds allow."""
+        arguments = self._arguments(mapping, {})
+        return self._for_call(arguments)._caller.kernel_times(arguments, seconds)
 
     def export(self, path: str | Path, wrt: Sequence[str] | None = None, like: Mapping[str, Any] | None = None) -> None:
         """Writes one file with `forward` and `adjoint` (by all inputs that have one if `wrt` is None). `model.py` can

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import os
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,8 +23,8 @@ import pytest
 from safetensors.numpy import load_file
 
 import tensorswap as ts
-from tensorswap.command import bench, doctor, show, train
-from tensorswap.command.main import PARTS, main
+from tensorswap.command import bench, completion, doctor, ops, show, train
+from tensorswap.command.main import PARTS, main, parser
 from tensorswap.errors import SwapWarning
 from tensorswap.language import ir
 from tensorswap.program import Program
@@ -31,7 +34,7 @@ from tensorswap.trust.inputs import random_inputs
 pytestmark = pytest.mark.compiled
 
 MATMUL = "Y[i,j] += A[i,k] * B[k,j]"
-WORDS = ("train", "explain", "bench", "cache", "doctor")
+WORDS = ("explain", "ops", "bench", "profile", "train", "cache", "doctor", "completion")
 
 
 class Command:
@@ -79,14 +82,34 @@ def started(*words: str, **variables: str) -> subprocess.Popen[str]:
 
 def test_help_names_every_word(command: Command) -> None:
     output = command.prints("--help")
-    assert len(PARTS) == len(WORDS)
+    assert [part.word for part in PARTS] == list(WORDS)
     for word in WORDS:
-        assert re.search(rf"^ +{word} +\S", output, re.MULTILINE), word
+        assert re.search(rf"^ +{word}\s+\S", output, re.MULTILINE), word
 
 
 @pytest.mark.parametrize("word", WORDS)
 def test_help_of_a_word(command: Command, word: str) -> None:
-    assert command.prints(word, "--help").startswith(f"usage: tensorswap {word} ")
+    output = command.prints(word, "--help")
+    assert output.startswith(f"usage: tensorswap {word} ")
+    assert f"examples:\n  {'tensorswap' if word != 'completion' else 'eval'} " in output
+
+
+def test_the_examples_are_taken_by_their_parser() -> None:
+    """Every line of help that starts with the command is one."""
+    lines = [line.strip() for part in PARTS for line in _examples(part.module).splitlines()]
+    commands = [re.split(r" {2,}| > ", line)[0] for line in lines if line.startswith("tensorswap ")]
+    assert len(commands) > 30
+    for line in commands:
+        chosen = parser().parse_args(shlex.split(line)[1:])
+        assert chosen.word in WORDS
+        if chosen.word in ("explain", "bench", "profile"):
+            sources = [chosen.source] if isinstance(chosen.source, str) else chosen.source
+            assert all(source == "layer.loop" or show.read(source) for source in sources), line
+
+
+def _examples(module: str) -> str:
+    text: str = importlib.import_module(f"tensorswap.command.{module}").EXAMPLES
+    return text
 
 
 def test_version() -> None:
@@ -114,19 +137,141 @@ def test_ctrl_c_is_no_traceback(command: Command, monkeypatch: pytest.MonkeyPatc
 
 def test_explain_statements(command: Command) -> None:
     output = command.prints("explain", MATMUL)
-    assert output == ts.program(MATMUL).explain() + "\n"
-    assert "-> A.grad[i,k] += Y.grad[i,j] * B[k,j]" in output
+    assert "for i, j, k   Y[i,j] += A[i,k] * B[k,j]\n" in output
+    assert "for i, k, j   -> A.grad[i,k] += Y.grad[i,j] * B[k,j]  # swap\n" in output
+    assert "The swap rule: A[i,k] and Y[i,j] change places" in output
+    assert "forward   2*i*j*k operations\n" in output
+    assert "\x1b" not in output  # it is no terminal
 
 
-@pytest.mark.parametrize("name", ["softmax", "relu", "mlp"])
+def test_explain_several_statements(command: Command) -> None:
+    output = command.prints("explain", "Z[i] += W[i,j] * x[j]", "Y[i] = tanh(Z[i])", "--wrt", "W")
+    assert "-> W.grad[i,j] += Z.grad[i] * x[j]" in output
+    assert "-> Z.grad[i] += Y.grad[i] * (1 - Y[i] * Y[i])" in output
+    assert "x.grad" not in output
+
+
+@pytest.mark.parametrize("name", ["softmax", "relu", "mlp", "models/lstm"])
 def test_explain_an_op_or_a_model(command: Command, name: str) -> None:
-    assert command.prints("explain", name) == ts.load(name).explain() + "\n"
+    output = command.prints("explain", name)
+    plain = [line.split("  # ")[0].strip() for line in show.read(name).explain().splitlines()]
+    assert [line for line in plain if line not in output and "-> nothing" not in line] == []
+
+
+def test_a_model_is_told_from_the_op_of_its_name(command: Command) -> None:
+    assert show.read("models/lstm") != show.read("lstm")
+    assert "did you mean `mlp`?" in command.refuses("explain", "models/mpl")
+
+
+def test_explain_with_sizes(command: Command) -> None:
+    output = command.prints("explain", MATMUL, "--size", "i=10", "--size", "j=20", "--size", "k=30")
+    assert "forward   2*i*j*k operations: 12,000\n" in output
+    assert "Plan, forward\nkernel " in output
+    assert "Plan, forward and backward\nkernel " in output
+    assert "the program has no index or static integer 'q'" in command.refuses("explain", MATMUL, "--size", "q=3")
+
+
+def test_explain_counts_batches_and_computed_places(command: Command) -> None:
+    assert "6*...*j operations: 180\n" in command.prints("explain", "softmax", "--size", "...=3", "--size", "j=10")
+    made = json.loads(command.prints("explain", "Y[i] = X[2*i]", "--size", "i=4", "--json"))
+    assert made["statements"][0]["cost"]["elements"] == "X:0 + i"
+    assert made["statements"][0]["cost"]["element_count"] == 7 + 4
+
+
+def test_explain_stages(command: Command) -> None:
+    adjoint = command.prints("explain", MATMUL, "--stage", "adjoint", "--wrt", "A")
+    assert ts.program(adjoint) == ts.program(MATMUL).adjoint(wrt=["A"])
+    assert command.prints("explain", MATMUL, "--stage", "plan").startswith("forward\nkernel ")
+    source = command.prints("explain", "Y[i] = 2 * X[i]", "--stage", "source", "--gradient")
+    compile(source, "source", "exec")
+    assert "# a2[i0] += 2 * a3[i0]" in source  # a user's names are not in generated code
+    llvm = command.prints("explain", "Y[i] = 2 * X[i]", "--stage", "llvm")
+    assert llvm.startswith("; kernel 1\n; Y[i] = 2 * X[i]\n")
+    assert "define void @kernel_1(" in llvm
+    asm = json.loads(command.prints("explain", "Y[i] = 2 * X[i]", "--stage", "asm", "--json"))
+    assert asm["stage"] == "asm"
+    assert "kernel_1:" in asm["text"]
+
+
+def test_explain_forms(command: Command) -> None:
+    made = json.loads(command.prints("explain", MATMUL, "--json"))
+    assert [item["text"] for item in made["adjoints"]] == str(ts.program(MATMUL).adjoint(["A", "B"])).splitlines()
+    assert "plans" not in made
+    planned = json.loads(command.prints("explain", MATMUL, "--json", "--size", "i=3"))["plans"]
+    assert planned["forward"]["rows"][0]["operations"] == 2 * 3 * 64 * 64
+    assert command.prints("explain", MATMUL, "--latex").startswith("\\begin{align}\n  Y_{i,j} &")
+    assert command.prints("explain", MATMUL, "--html").startswith("<!doctype html>")
+    assert "not a stage" in command.refuses("explain", MATMUL, "--latex", "--stage", "plan")
+    assert command("explain", MATMUL, "--latex", "--json")[0] == 2
+
+
+def test_explain_without_a_derivative(command: Command) -> None:
+    assert "no input has a derivative here" in command.prints("explain", "a argmax= X[i]")
+    assert "no input has a derivative here" in command.refuses("explain", "a argmax= X[i]", "--stage", "adjoint")
+    assert "no input has a derivative" in command.refuses(
+        "explain", "a argmax= X[i]", "--stage", "source", "--gradient"
+    )
+    assert "the derivative is refused: line 1, column 1: W is " in command.prints("explain", "W[i] = W[i] - g[i]")
+    assert "C is not an input" in command.refuses("explain", MATMUL, "--wrt", "C")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_colours_are_for_terminals(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    plain = command.prints("explain", MATMUL)
+
+    def in_a_terminal() -> str:
+        screen = Terminal()
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", screen)
+            assert main(["explain", MATMUL]) == 0
+        return screen.getvalue()
+
+    shown = in_a_terminal()
+    assert "\x1b[33mA.grad\x1b[0m[i,k]" in shown
+    assert plain in re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert in_a_terminal() == plain
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
+    assert in_a_terminal() == plain
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[33m" in command.prints("explain", MATMUL)
+
+
+def test_a_caret_is_red_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    assert main(["explain", "Y[i] = X[i"]) == 2
+    assert "    Y[i] = X[i\n\x1b[1;31m            ^\x1b[0m\n" in screen.getvalue()
+
+
+def test_a_reader_that_has_enough_is_no_error() -> None:
+    """As `| head` is. Buffered, so that the last of it is written at the end of the process."""
+    process = started("ops", PYTHONUNBUFFERED="")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.wait(60) == 0
+    with process.stderr:
+        assert process.stderr.read() == ""
 
 
 def test_explain_a_file(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "double.loop"
     path.write_text("def double(X[i]) -> Y[i]:\n    Y[i] = 2 * X[i]\n")
     assert "-> X.grad[i] += 2 * Y.grad[i]" in command.prints("explain", str(path))
+    other = tmp_path / "statements.txt"
+    other.write_text("Y[i] = 2 * X[i]\n")
+    assert "-> X.grad[i] += 2 * Y.grad[i]" in command.prints("explain", str(other))
 
 
 def test_explain_standard_input(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,6 +293,124 @@ def test_explain_what_is_not_there(command: Command, tmp_path: Path) -> None:
     assert "cannot be read" in command.refuses("explain", str(tmp_path / "none.loop"))
 
 
+# -- ops
+
+
+def test_ops_are_listed_and_searched(command: Command) -> None:
+    lines = command.prints("ops").splitlines()
+    assert len(lines) == len(ts.ops())
+    assert any(re.fullmatch(r"softmax +exp\(x_j\).*", line) for line in lines)
+    found = command.prints("ops", "--search", "POOL1D", "--search", "mean")
+    assert "avg_pool1d " in found
+    assert "max_pool1d " not in found
+    long = command.prints("ops", "--search", "log_softmax", "--long")
+    assert "log_softmax(input[...,j]) -> out[...,j]\n    x_j - log(" in long
+    assert "no op has the words 'sofmax'\n  did you mean `softmax`?" in command.refuses("ops", "--search", "sofmax")
+
+
+def test_ops_as_data(command: Command) -> None:
+    found = json.loads(command.prints("ops", "--json"))
+    assert {item["name"] for item in found} == set(ts.ops())
+    for item in found:  # a signature is the whole head of a definition
+        assert item["signature"].startswith(f"{item['name']}(")
+        assert "\n" not in item["signature"]
+        assert "\\" not in item["signature"]
+    assert json.loads(command.prints("ops", "--json", "--search", "nothing has this")) == []
+    names = command.prints("ops", "--names").split()
+    assert {"softmax", "models/gpt"} <= set(names)
+
+
+def test_signatures_are_those_of_the_definitions() -> None:
+    for name in ("fractional_max_pool2d", "adaptive_max_pool3d_with_indices", "softmax", "cross_entropy"):
+        text = ops.library.signatures()[name]
+        again = ts.program(f"def {text}:\n" + str(ts.load(name)).partition("\n")[2])
+        assert again.loops.header == ts.load(name).loops.header
+
+
+# -- profile
+
+
+def test_profile_shows_each_kernel(command: Command) -> None:
+    sizes = ("--size", "n=6", "--size", "i=5", "--size", "j=7", "--seconds", "0")
+    text = "Y[n,i] += W[i,j] * tanh(X[n,j])\nloss += Y[n,i] ** 2"
+    output = command.prints("profile", text, "--gradient", *sizes)
+    lines = output.splitlines()
+    assert lines[0] == "gradient by W, X"
+    assert lines[1].endswith("threads; W 5 x 7, X 6 x 7")
+    assert lines[2].split() == ["kernel", "share", "time", "GFLOP/s", "GB/s", "threads", "statement"]
+    rows = [re.match(r" +(\d+) +(\d+)% +[\d.,]+ (?:us|ms|s) ", line) for line in lines[3:-1]]
+    shares = [int(row[2]) for row in rows if row]
+    assert shares
+    assert 95 <= sum(shares) <= 105
+    assert "X.grad[n,j] += " in output
+    assert re.fullmatch(r"kernels \S+ \S+, whole call \S+ \S+, first call \S+ \S+", lines[-1])
+
+
+def test_profile_of_what_has_no_kernels(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "no input has a derivative here" in command.refuses("profile", "a argmax= X[i]", "--gradient")
+    assert "--seconds is a number of seconds" in command.refuses("profile", MATMUL, "--seconds", "nan")
+    big = [option for index in "ijk" for option in ("--size", f"{index}=600")]
+    output = command.prints("profile", MATMUL, *big, "--seconds", "0")
+    assert "kernel" in output
+
+
+@pytest.mark.filterwarnings("ignore:a call is interpreted")
+def test_profile_of_what_is_interpreted(command: Command) -> None:
+    deep = "Y[i] = " + " + ".join(["X[i]"] * 160)
+    message = command.refuses("profile", deep, "--size", "i=8", "--seconds", "0")
+    assert "this call has no kernels, it is interpreted: an expression of Y is nested more than" in message
+
+
+def test_kernels_that_are_timed_compute_what_a_call_does() -> None:
+    """One by one, on the arrays of a call."""
+    program = ts.program("Y[n,i] += W[i,j] * tanh(X[n,j])\nloss += Y[n,i] ** 2").grad(wrt=["W", "X"])
+    generator = np.random.default_rng(0)
+    arrays = {"W": generator.random((5, 7)), "X": generator.random((6, 7))}
+    found = program.kernel_times(arrays, seconds=0)
+    assert all(item.seconds > 0 and item.threads >= 1 for item in found)
+    planned = [row.statements for row in program.plan(arrays).rows]
+    assert [item.row.statements for item in found if item.row.statements in planned] == [
+        i.row.statements for i in found
+    ]
+    assert len(found) >= 2
+    np.testing.assert_allclose(program(arrays)["W.grad"], program.run_reference(arrays)["W.grad"])
+
+
+# -- completion
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_names_every_word_and_option(command: Command, shell: str) -> None:
+    script = command.prints("completion", shell)
+    known = completion.words()
+    assert [word.name for word in known] == list(WORDS)
+    for word in known:
+        assert word.name in script
+        for option in word.options:
+            assert all(name.lstrip("-") in script for name in option.names)
+    if shutil.which(shell):
+        check = [shell, "--no-execute"] if shell == "fish" else [shell, "-n"]
+        subprocess.run(check, input=script, check=True, text=True)
+
+
+def test_bash_completes(command: Command) -> None:
+    if shutil.which("bash") is None:
+        pytest.skip("bash is not installed")
+    script = command.prints("completion", "bash")
+
+    def completed(*words: str) -> list[str]:
+        line = " ".join(map(shlex.quote, ["tensorswap", *words]))
+        ask = f"tensorswap() {{ echo softmax softmin relu; }}\n{script}\nCOMP_WORDS=({line}); COMP_CWORD={len(words)}\n"
+        run = ["bash", "-c", ask + '_tensorswap; echo "${COMPREPLY[@]}"']
+        return subprocess.run(run, check=True, capture_output=True, text=True).stdout.split()
+
+    assert completed("ex") == ["explain"]
+    assert completed("explain", "--stage", "") == ["adjoint", "plan", "source", "llvm", "asm"]
+    assert completed("explain", "soft") == ["softmax", "softmin"]
+    assert completed("bench", "--dt") == ["--dtype"]
+    assert completed("cache", "w") == ["warm"]
+
+
 # -- doctor and cache
 
 
@@ -163,7 +426,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 def test_doctor_fills_a_cache_that_can_be_shown_and_cleared(command: Command, own_cache: Path) -> None:
     assert command.prints("cache") == f"{own_cache}: 0 kernels, 0.0 MB\n"
-    process = started("doctor")
+    process = started("doctor", "--seconds", "0.01")
     output, messages = process.communicate(timeout=300)
     assert process.returncode == 0, messages
     assert f"numpy {np.__version__}\n" in output
@@ -172,18 +435,32 @@ def test_doctor_fills_a_cache_that_can_be_shown_and_cleared(command: Command, ow
     size = sum(path.stat().st_size for path in kernels)
     assert kernels
     line = f"{own_cache}: {len(kernels)} kernels, {size / 1e6:.1f} MB\n"
+    assert re.search(r"^CPU \S+ \(\w+\), \d+ cores\nvectors of \d+ bits: ", output, re.MULTILINE)
+    assert f"cache {own_cache}: 0 kernels\n" in output
+    assert command.prints("cache", "info") == line
     assert command.prints("cache") == line
     assert list(own_cache.glob("*.kernel")) == kernels  # to look is not to touch
     (own_cache / "letter.txt").write_text("not ours")
-    assert command.prints("cache", "--clear") == line + "cleared\n"
+    assert command.prints("cache", "clear") == line + "cleared\n"
     assert [path.name for path in own_cache.iterdir()] == ["letter.txt"]
     assert command.prints("cache") == f"{own_cache}: 0 kernels, 0.0 MB\n"
+
+
+def test_cache_is_warmed(command: Command, own_cache: Path) -> None:
+    output = command.prints("cache", "warm", "Y[i] = 2 * X[i]", "--size", "i=9")
+    assert output.startswith("Y[i] = 2 * X[i]: gradient by X, ")
+    assert list(own_cache.glob("*.kernel"))
+    assert command.prints("cache", "--clear").endswith("cleared\n")
+    assert not list(own_cache.glob("*.kernel"))
+    assert "what is to be compiled?" in command.refuses("cache", "warm")
+    assert "takes no program" in command.refuses("cache", "info", "softmax")
 
 
 def test_cache_without_a_folder(command: Command, own_cache: Path) -> None:
     own_cache.write_text("in the way")
     with pytest.warns(SwapWarning, match="kernels are not kept"):
         assert command.prints("cache") == "no folder can be written to: kernels are not kept\n"
+    assert "kernels are not kept" in command.refuses("cache", "warm", "softmax")
 
 
 def test_doctor_tells_what_is_missing(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,9 +478,17 @@ def test_doctor_tells_what_is_wrong(command: Command, monkeypatch: pytest.Monkey
         return {name: value + 1 for name, value in run(self, *arguments).items()}
 
     monkeypatch.setattr(Program, "run_reference", other)
+    monkeypatch.setattr(doctor, "TESTED", {"mse_loss": {}, "cumsum": {}})
     code, output, _ = command("doctor")
     assert code == 1
-    assert "WRONG: please report it" in output
+    assert "it is WRONG: please report it" in output
+    assert "self-test: 2 ops with their gradients in " in output
+    assert "mse_loss is WRONG: please report it" in output
+
+
+def test_doctor_tests_ops_of_the_library() -> None:
+    assert doctor.TESTED.keys() <= ts.ops().keys()
+    assert doctor._op_agrees("mse_loss", {})
 
 
 # -- train

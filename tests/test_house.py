@@ -64,7 +64,10 @@ LAYERS = {
     "compare": "teaching",
     "jacobian": "teaching",
     "tensorswap": "backslash debug eager errors gradcheck lazy library program training",
-    "command": "arrays datasets errors language models program rules run tensorswap training trust",
+    "command": (
+        "arrays datasets debug errors explain kernel language library models plan program rules run tensorswap "
+        "training trust"
+    ),
     "__main__": "command",
 }
 LATE = {  # imports within functions: Numba is loaded when something is first compiled
@@ -76,10 +79,15 @@ LATE = {  # imports within functions: Numba is loaded when something is first co
     "program -> interpret.watch", "program -> run.call", "program -> trust.certify", "program -> trust.validate",
     "program -> trust.verdicts", "run.runnable -> interpret.reference", "run.runnable -> run.call",
     "run.runnable -> run.steps",
+} | {  # of the command, where a word does without
+    "command.completion -> command.main", "command.doctor -> kernel.registers", "command.doctor -> run.cache",
+    "command.show -> command.given_sizes", "command.show -> command.with_gradient", "command.show -> run.machine_text",
+    "run.call -> run.kernel_times",
 }  # fmt: skip
 FOR_TYPES = {  # for the same reasons
     "run.chunk -> run.frame", "run.execute -> run.frame", "run.runnable -> run.call", "program -> plan.table",
-    "program -> run.execute",
+    "program -> run.execute", "program -> run.kernel_times", "run.call -> run.kernel_times",
+    "command.show -> plan.table", "command.show -> trust.inputs",
 } | {  # the public names, each imported when it is first used
     "tensorswap -> backslash", "tensorswap -> debug", "tensorswap -> eager.apply", "tensorswap -> eager.custom",
     "tensorswap -> eager.define", "tensorswap -> eager.make", "tensorswap -> eager.products",

@@ -40,7 +40,7 @@ ts.load("softmax"), ts.ops()
 EXPLAIN = f"""
 from tensorswap.command.main import main
 assert main(["explain", "{MATMUL}"]) == 0
-assert main(["explain", "{MATMUL}", "--stage", "plan"]) == 0
+assert main(["explain", "{MATMUL}", "--stage", "adjoint"]) == 0
 assert main(["explain", "{MATMUL}", "--json"]) == 0
 assert main(["ops", "--search", "softmax"]) == 0
 """
@@ -54,6 +54,12 @@ def test_to_parse_derive_and_explain_brings_no_compiler(code: str) -> None:
     if code is LOOK:
         rooms = {name.split(".")[1] for name in found if name.startswith("tensorswap.")}
         assert not rooms & {"eager", "export", "kernel", "lower", "plan", "teaching", "training", "trust"}
+
+
+def test_a_plan_asks_for_the_registers_and_not_for_numba() -> None:
+    found = modules_after(f"from tensorswap.command.main import main; main(['explain', '{MATMUL}', '--stage', 'plan'])")
+    assert "tensorswap.plan.table" in found
+    assert not found & {"numba", "jax"}
 
 
 def test_every_public_name_is_what_type_checkers_are_told() -> None:

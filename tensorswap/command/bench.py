@@ -6,48 +6,51 @@ import argparse
 import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from string import ascii_letters
 from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, DerivativeError, SwapError
+from ..errors import ArgumentError, SwapError
 from ..language import ir
 from ..language.build import factors
 from ..program import Program
-from ..rules.activity import active, default_wrt, integer_uses
-from ..rules.adjoint import derive
 from ..run.call import threads
-from ..trust.inputs import SIZE, Inputs, random_inputs
+from ..trust.inputs import Inputs
+from .given_sizes import add_sizes, inputs_for
 from .show import read
+from .with_gradient import seeds, with_gradient
 
 SAFETY = 16.0  # rounding errors of a sum grow with the root of its number of terms; this many times over is too much
 CALLS = 3  # at least, so that a median means something
 COLUMNS = 100  # of a program that are shown
 
 
-def add(words: Any) -> None:
-    parser = words.add_parser("bench", help="time a program and its gradient on random inputs")
+EXAMPLES = """\
+examples:
+  tensorswap bench 'Y[i,j] += A[i,k] * B[k,j]' --size i=512 --size j=512 --size k=512
+  tensorswap bench softmax --size ...=64 --size j=1000 --dtype float64
+  tensorswap bench conv2d --shape input=8,3,32,32 --shape weight=16,3,3,3 --wrt weight
+  tensorswap bench models/mlp --size n=64
+
+Indices that are not named have the size 64. Where a program is an einsum, numpy's is timed beside it.
+"""
+
+
+def describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="PROGRAM", help="statements, a .loop file, or the name of an op or a model")
-    parser.add_argument(
-        "--size", action="append", default=[], metavar="NAME=NUMBER",
-        help=f"size of an index ({SIZE} if not named; `...` is one too), or a static integer",
-    )  # fmt: skip
-    parser.add_argument("--shape", action="append", default=[], metavar="X=3,4", help="shape of an input")
-    parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
+    add_sizes(parser)
     parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement (default: 1)")
     parser.add_argument("--wrt", action="append", metavar="NAME", help="differentiate by this input (default: by all)")
-    parser.set_defaults(run=run)
 
 
 def run(chosen: argparse.Namespace) -> None:
     if not 0 <= chosen.seconds < math.inf:
         raise ArgumentError(f"--seconds is a number of seconds, not {chosen.seconds}", hint="--seconds 1")
     program = read(chosen.source)
-    sizes = {name: numbers[0] for name, numbers in _pairs("--size", chosen.size).items()}
-    made = random_inputs(program.loops, sizes, _pairs("--shape", chosen.shape), np.dtype(chosen.dtype))
+    made = inputs_for(program, chosen)
     both, gradient = with_gradient(program, made, chosen.wrt)
     _tell_inputs(program, made, chosen.dtype)
     print(f"{gradient}\n", flush=True)
@@ -60,56 +63,6 @@ def run(chosen: argparse.Namespace) -> None:
         table.program("forward and backward", Timed(both, {**made.arguments, **seeds(both, made, chosen.dtype)}))
     if peer is not None:
         table.row("numpy.einsum, forward", peer, forward.operations)
-
-
-def _pairs(option: str, texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """NAME=NUMBER, or NAME=NUMBER,NUMBER for a shape."""
-    form, example = ("NAME=NUMBER", "--size i=128") if option == "--size" else ("NAME=NUMBER,NUMBER", "--shape X=3,4")
-    found: dict[str, tuple[int, ...]] = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        try:
-            numbers = tuple(int(part) for part in value.split(","))
-        except ValueError:
-            numbers = ()
-        if not numbers or (option == "--size" and len(numbers) > 1) or max(map(abs, numbers)) >= 2**62:
-            raise ArgumentError(f"{option} takes {form}, not {text[:80]!r}", hint=example)
-        if name in found:
-            raise ArgumentError(f"{option} names {name[:80]} twice", hint="give each name once")
-        found[name] = numbers
-    return found
-
-
-def with_gradient(program: Program, made: Inputs, wrt: list[str] | None) -> tuple[Program | None, str]:
-    """The program that gives the outputs and the gradients, as a training step has them, and what to say of it."""
-    loops = program.loops
-    by = wrt or list(default_wrt(loops))
-    integers = integer_uses(loops)
-    of = [name for name in loops.outputs if name not in integers and active(loops, by, [name])]
-    if not wrt and not of:
-        return None, "no input has a derivative here"
-    unit = all(not made.bound.sizes.shapes[name] for name in of)  # as p.grad has it; else as p.adjoint, with seeds
-
-    def derivation(given: ir.Loops) -> ir.Loops:
-        return derive(given, by, of or None, unit=unit, keep=given.outputs)[0]
-
-    try:
-        return Program(derivation(loops), program, derivation), f"gradient by {', '.join(by)}"
-    except DerivativeError as error:
-        if wrt:
-            raise
-        return None, f"no gradient: {error}"
-
-
-def seeds(both: Program, made: Inputs, dtype: str) -> dict[str, Any]:
-    """Random gradients that come from above."""
-    generator = np.random.default_rng(1)
-    names = [name for name in both.inputs if name not in made.bound.loops.inputs]
-    shapes = {name: made.bound.sizes.shapes[name.rpartition(".")[0]] for name in names}
-    return {
-        name: generator.random(shape).astype(dtype) if shape else float(generator.random())
-        for name, shape in shapes.items()
-    }
 
 
 def _tell_inputs(program: Program, made: Inputs, dtype: str) -> None:

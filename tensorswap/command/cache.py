@@ -1,18 +1,43 @@
-"""`tensorswap cache`: where compiled kernels lie, how many there are, and how to be rid of them."""
+"""`tensorswap cache`: where compiled kernels lie and how many; how to be rid of them, and how to have them early."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import time
+
+from ..errors import ArgumentError, SwapError
+from .given_sizes import add_sizes, inputs_for
+from .show import read
+from .with_gradient import seeds, with_gradient
+
+EXAMPLES = """\
+examples:
+  tensorswap cache info                     where kernels lie, how many, how large
+  tensorswap cache clear                    delete them all
+  tensorswap cache warm softmax --size j=1000
+  tensorswap cache warm 'Y[i,j] += A[i,k] * B[k,j]' --size k=512 --size j=512
+                                            compile now what a later process will call: forward and gradient
+
+A kernel is for sizes of all axes but the first, and for one dtype. TENSORSWAP_CACHE names another folder.
+"""
 
 
-def add(words: Any) -> None:
-    parser = words.add_parser("cache", help="show or clear the compiled kernels on disk")
-    parser.add_argument("--clear", action="store_true", help="delete them all")
-    parser.set_defaults(run=run)
+def describe(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", nargs="?", choices=("info", "clear", "warm"), default="info")
+    parser.add_argument("source", nargs="*", metavar="PROGRAM", help="for warm: statements, a .loop file, ops, models")
+    parser.add_argument("--clear", action="store_true", help="the same as `clear`")
+    add_sizes(parser)
 
 
 def run(chosen: argparse.Namespace) -> None:
+    action = "clear" if chosen.clear else chosen.action
+    if chosen.source and action != "warm":
+        raise ArgumentError(
+            f"`cache {action}` is for all kernels, and takes no program", hint="tensorswap cache warm ..."
+        )
+    if action == "warm":
+        _warm(chosen)
+        return
     from ..run.cache import folder  # it asks Numba for the CPU
 
     place = folder()
@@ -22,7 +47,26 @@ def run(chosen: argparse.Namespace) -> None:
     files = [path for path in place.glob("*.kernel") if path.is_file()]  # a folder may hold what is not ours
     size = sum(path.stat().st_size for path in files)
     print(f"{place}: {len(files)} kernels, {size / 1e6:.1f} MB")
-    if chosen.clear:
+    if action == "clear":
         for path in (*files, *place.glob("*.verdict")):
             path.unlink(missing_ok=True)
         print("cleared")
+
+
+def _warm(chosen: argparse.Namespace) -> None:
+    """Calls each program and its gradient once, so that their kernels are kept."""
+    from ..run.cache import folder
+
+    if not chosen.source:
+        raise ArgumentError("what is to be compiled?", hint="tensorswap cache warm softmax --size j=1000")
+    if folder() is None:
+        raise SwapError("no folder can be written to, so that kernels are not kept", hint="TENSORSWAP_CACHE=FOLDER")
+    for source in chosen.source:
+        start = time.perf_counter()
+        program = read(source)
+        made = inputs_for(program, chosen)
+        program(made.arguments)
+        both, told = with_gradient(program, made, None)
+        if both is not None:
+            both({**made.arguments, **seeds(both, made, chosen.dtype)})
+        print(f"{source.strip().splitlines()[0][:60]}: {told}, {time.perf_counter() - start:.2f} s", flush=True)

@@ -32,8 +32,18 @@ COUNTS = {"iterations": 1, "epochs": 1, "batch_size": 1, "sample": 0}
 SHARE = 0.1  # of a text, or of data from a file, that is kept for validation
 
 
-def add(words: Any) -> None:
-    parser = words.add_parser("train", help="train a model: a live line, then parameters, a plot and a summary")
+EXAMPLES = """\
+examples:
+  tensorswap train mlp                                     on handwritten digits, which come with the package
+  tensorswap train cnn --epochs 10 --batch-size 128 --lr 0.002
+  tensorswap train mlp --set width=256 --set layers=2 --out runs/wide
+  tensorswap train gpt --text book.txt --iterations 500 --sample 200
+  tensorswap train matrix_factorization --data ratings.npz
+  tensorswap train mlp --epochs 60 --resume                go on from the checkpoint
+"""
+
+
+def describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help=f"one of {', '.join(models.MODELS)}")
     parser.add_argument("--data", type=Path, help=".npz file with the model's arrays (default: handwritten digits)")
     parser.add_argument("--text", type=Path, help="text file, for the character models")
@@ -46,7 +56,6 @@ def add(words: Any) -> None:
     parser.add_argument("--out", type=Path, default=None, help="folder for what is left (default: runs/MODEL)")
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in that folder")
     parser.add_argument("--sample", type=int, help="characters that a character model writes at the end (default: 500)")
-    parser.set_defaults(run=run)
 
 
 def run(chosen: argparse.Namespace) -> int:

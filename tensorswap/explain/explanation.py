@@ -38,6 +38,9 @@ class Tensor:
     axes: tuple[str, ...]
     whole_numbers: bool
 
+    def __str__(self) -> str:
+        return f"{self.name}[{','.join(self.axes)}]" if self.axes else self.name
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -156,7 +159,7 @@ def explanation(
     numbers = {name: int(size) for name, size in (sizes or {}).items()}
     forward = unnest(loops)  # as the rules see it: expressions of very many levels are taken in steps
     by = default_wrt(forward, of) if wrt is None else check_wrt(forward, wrt)
-    outputs = check_of(forward, of)
+    outputs = check_of(forward, of) if by or of is not None else forward.outputs
     flows, derived, refused = _derived(forward, by, outputs)
     adjoints = tuple(_adjoint(number, flow, forward, numbers) for number, flow in enumerate(flows, 1))
     statements = tuple(

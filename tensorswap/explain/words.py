@@ -75,9 +75,8 @@ def _gate(pattern: str, forward: ir.Statement, read: str) -> str:
     if pattern in GATES:
         return GATES[pattern]
     if pattern.startswith("add distributes over "):
-        return (
-            f"{target} adds up over {pattern.removeprefix('add distributes over ')}: each term gets the same gradient."
-        )
+        over = pattern.removeprefix("add distributes over ")
+        return f"{target} adds up over {over}: each term of the sum gets the same gradient."
     name, _, verb = pattern.partition(" ")
     if forward.operator in ("max=", "min=", "*=") and pattern == _of_reduction(forward):
         if forward.operator == "*=":

@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from .arguments import as_array, bind, defaults
 from .execute import Executable, Undecided
 from .safe import deciding, joined, ranges_of_types, secured
 from .source import source
+
+if TYPE_CHECKING:
+    from .kernel_times import KernelTime
 
 Array = NDArray[Any]
 Signature = tuple[Any, ...]
@@ -170,6 +173,20 @@ class Caller:
             tuple(name for name in places if name in made.loops.written),
             "run by numpy's matrix product, which wins at these sizes" if made.products else "",
         )
+
+    def executable(self, arguments: Mapping[str, Any]) -> Executable:
+        """The kernels of a call with these arguments."""
+        known = self.prepare(bind(self.loops, {**self.standing, **arguments}))
+        if known.executable is None:
+            raise ArgumentError(f"this call has no kernels, it is interpreted: {known.reason}")
+        return known.executable
+
+    def kernel_times(self, arguments: Mapping[str, Any], seconds: float) -> list[KernelTime]:
+        """How long each kernel of a call with these arguments takes."""
+        from .kernel_times import kernel_times  # it asks for Numba
+
+        bound = bind(self.loops, {**self.standing, **arguments})
+        return kernel_times(self.executable(arguments), bound.arrays, seconds)
 
     def source(self, arguments: Mapping[str, Any]) -> str:
         """The generated Numba source of a call with these arguments."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -240,7 +240,7 @@ class Executable:
         assert results is not None
         return results
 
-    def complete(self, arrays: list[Array], frame: Frame) -> dict[str, Array] | None:
+    def complete(self, arrays: list[Array], frame: Callable[[list[Array]], bool]) -> dict[str, Array] | None:
         """Runs the kernels on inputs, to which memory for everything else is added. None if the frame refuses them."""
         context = self.context
         if self.limited:

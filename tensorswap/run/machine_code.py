@@ -36,7 +36,7 @@ def layout() -> tuple[str, str]:
 _own = threading.local()
 
 
-def _machine() -> Any:
+def machine() -> Any:
     """A target machine of this thread's own, with Numba's settings."""
     found = getattr(_own, "machine", None)
     if found is None:
@@ -61,7 +61,7 @@ def optimised(text: str) -> Iterator[Any]:
     try:
         options = binding.create_pipeline_tuning_options(speed_level=LEVEL)
         options.slp_vectorization = False
-        passes = binding.create_pass_builder(_machine(), options)
+        passes = binding.create_pass_builder(machine(), options)
         _unlocked("LLVMPY_RunNewModulePassManager")(passes.getModulePassManager(), module, passes)
         yield module
     finally:
@@ -71,7 +71,7 @@ def optimised(text: str) -> Iterator[Any]:
 def object_code(text: str) -> bytes:
     """The machine code of a module."""
     with optimised(text) as module, ffi.OutputString() as problem:
-        buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory")(_machine(), module, OBJECT, problem)
+        buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory")(machine(), module, OBJECT, problem)
         if not buffer:
             raise RuntimeError(str(problem))
     try:

@@ -1,0 +1,55 @@
+"""Kernel times: each kernel of a call on its own, again and again, on the arrays that the whole call has."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from ..plan.table import Row, row
+from .execute import Array, Executable
+from .frame import Frame
+
+ROUNDS = 5  # at least, so that a median means something
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """One kernel: what it computes and how, the median of its seconds, and on how many threads."""
+
+    row: Row
+    seconds: float
+    threads: int
+
+
+def kernel_times(made: Executable, arguments: Mapping[str, Any], seconds: float) -> list[KernelTime]:
+    """The kernels in their order. Each round runs all of them, so that each finds the caches as in a call."""
+    inputs = [np.array(arguments[name], dtype, order="C") for name, dtype in made.inputs]
+    table, context = made.table, made.context
+    frames = [
+        Frame(table[k : k + 1].copy(), context.words, context.links, context.memory_slot + 1, made.work)
+        for k in range(len(table))
+    ]
+    times: list[list[float]] = [[] for _ in frames]
+
+    def one_by_one(arrays: list[Array]) -> bool:
+        for frame, found in zip(frames, times, strict=True):
+            start = time.perf_counter()
+            frame(arrays)
+            found.append(time.perf_counter() - start)
+        return True
+
+    end = time.perf_counter() + seconds
+    rounds = 0
+    while rounds < ROUNDS or time.perf_counter() < end:
+        made.complete(list(inputs), one_by_one)
+        rounds += 1
+    run = [kernel for k, kernel in enumerate(made.kernels) if k not in made.producer or made.copies(k)]
+    return [
+        KernelTime(row(kernel.nest, made.sizes, made.default.itemsize), median(found), int(entry[2]))
+        for kernel, found, entry in zip(run, times, table, strict=True)
+    ]
