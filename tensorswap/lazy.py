@@ -52,7 +52,8 @@ class LazyPackage(ModuleType):
         places: Mapping[str, str] = vars(self)["_places"]
         whole = f"{self.__name__}.{places.get(name, name)}"
         if name not in places:
-            if name.startswith("_") or find_spec(whole) is None:
+            spec = find_spec(whole) if name.isidentifier() and not name.startswith("_") else None
+            if spec is None or spec.origin is None:  # nothing, or a folder of other files
                 raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
             return import_module(whole)
         value = getattr(import_module(whole), name)

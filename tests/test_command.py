@@ -103,8 +103,7 @@ def test_the_examples_are_taken_by_their_parser() -> None:
         chosen = parser().parse_args(shlex.split(line)[1:])
         assert chosen.word in WORDS
         if chosen.word in ("explain", "bench", "profile"):
-            sources = [chosen.source] if isinstance(chosen.source, str) else chosen.source
-            assert all(source == "layer.loop" or show.read(source) for source in sources), line
+            assert chosen.source == ["layer.loop"] or show.read_all(chosen.source), line
 
 
 def _examples(module: str) -> str:
@@ -290,7 +289,8 @@ def test_explain_a_mistake(command: Command) -> None:
 
 def test_explain_what_is_not_there(command: Command, tmp_path: Path) -> None:
     assert "did you mean `softmax`?" in command.refuses("explain", "sofmax")
-    assert "cannot be read" in command.refuses("explain", str(tmp_path / "none.loop"))
+    for name in ("none.loop", "none.txt", "no\0ne.txt"):
+        assert "cannot be read" in command.refuses("explain", str(tmp_path / name))
 
 
 # -- ops
@@ -489,6 +489,10 @@ def test_doctor_tells_what_is_wrong(command: Command, monkeypatch: pytest.Monkey
 def test_doctor_tests_ops_of_the_library() -> None:
     assert doctor.TESTED.keys() <= ts.ops().keys()
     assert doctor._op_agrees("mse_loss", {})
+
+
+def test_doctor_refuses_no_number_of_seconds(command: Command) -> None:
+    assert "--seconds is a number of seconds, not nan" in command.refuses("doctor", "--seconds", "nan")
 
 
 # -- train

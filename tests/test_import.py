@@ -94,7 +94,8 @@ def test_what_is_not_there() -> None:
         ts.porgram  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(ImportError, match="cannot import name 'porgram'"):
         from tensorswap import porgram  # type: ignore[attr-defined]  # noqa: F401
-    assert not hasattr(ts, "__wrapped__")
+    for name in ("__wrapped__", "", "no.such", "language.no_such", "no such", "kernels"):
+        assert not hasattr(ts, name)
 
 
 def test_names_can_be_set() -> None:

@@ -20,7 +20,7 @@ from ..program import Program
 from ..run.call import threads
 from ..trust.inputs import Inputs
 from .given_sizes import add_sizes, inputs_for
-from .show import read
+from .show import add_source, read_all
 from .with_gradient import seeds, with_gradient
 
 SAFETY = 16.0  # rounding errors of a sum grow with the root of its number of terms; this many times over is too much
@@ -40,7 +40,7 @@ Indices that are not named have the size 64. Where a program is an einsum, numpy
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="PROGRAM", help="statements, a .loop file, or the name of an op or a model")
+    add_source(parser)
     add_sizes(parser)
     parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement (default: 1)")
     parser.add_argument("--wrt", action="append", metavar="NAME", help="differentiate by this input (default: by all)")
@@ -49,7 +49,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> None:
     if not 0 <= chosen.seconds < math.inf:
         raise ArgumentError(f"--seconds is a number of seconds, not {chosen.seconds}", hint="--seconds 1")
-    program = read(chosen.source)
+    program = read_all(chosen.source)
     made = inputs_for(program, chosen)
     both, gradient = with_gradient(program, made, chosen.wrt)
     _tell_inputs(program, made, chosen.dtype)

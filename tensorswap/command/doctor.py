@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import math
 import os
 import platform
 import time
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..errors import SwapError
+from ..errors import ArgumentError, SwapError
 from ..program import Program, load, program
 from ..run.call import threads
 from ..trust.inputs import Draw, random_inputs
@@ -43,6 +44,8 @@ def describe(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
+    if not 0 <= chosen.seconds < math.inf:
+        raise ArgumentError(f"--seconds is a number of seconds, not {chosen.seconds}", hint="--seconds 5")
     print(f"tensorswap {__version__}, python {platform.python_version()}, {platform.platform()}")
     missing = [name for name in NEEDED if not _told(name, "MISSING: pip install " + name)]
     for name in WELCOME:

@@ -15,7 +15,7 @@ from ..program import Program
 from ..run.call import threads
 from .colour import paint_for
 from .given_sizes import add_sizes, inputs_for
-from .show import read
+from .show import add_source, read_all
 from .with_gradient import seeds, with_gradient
 
 EXAMPLES = """\
@@ -32,7 +32,7 @@ COLUMNS = 100  # of a statement that are shown
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="PROGRAM", help="statements, a .loop file, or the name of an op or a model")
+    add_source(parser)
     add_sizes(parser)
     parser.add_argument("--gradient", action="store_true", help="forward and backward, as a training step has them")
     parser.add_argument("--wrt", action="append", metavar="NAME", help="differentiate by this input (default: by all)")
@@ -42,7 +42,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> None:
     if not 0 <= chosen.seconds < math.inf:
         raise ArgumentError(f"--seconds is a number of seconds, not {chosen.seconds}", hint="--seconds 1")
-    program = read(chosen.source)
+    program = read_all(chosen.source)
     made = inputs_for(program, chosen)
     arguments: dict[str, Any] = made.arguments
     if chosen.gradient or chosen.wrt:
@@ -55,13 +55,14 @@ def run(chosen: argparse.Namespace) -> None:
 
 
 def _show(program: Program, arguments: Mapping[str, Any], chosen: argparse.Namespace) -> None:
+    by_numpy = program.executable(arguments).products is not None  # or there are no kernels at all, which is told
     start = time.perf_counter()
     program(arguments)
     first = time.perf_counter() - start
     whole = _median(lambda: program(arguments), chosen.seconds)
     shapes = [f"{name} {' x '.join(map(str, a.shape))}" for name, a in arguments.items() if hasattr(a, "shape")]
     print(f"{chosen.dtype}, {threads()} threads; {', '.join(shapes) or 'no arrays'}")
-    if program.executable(arguments).products is not None:
+    if by_numpy:
         print(f"whole call {_time(whole)}, first call {_time(first)}")
         print("it is run by numpy's matrix product, which wins at these sizes: there are no kernels to show")
         return

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from math import prod
 from shutil import get_terminal_size
@@ -47,10 +48,7 @@ STAGES = ("adjoint", "plan", *CODE)
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "source", nargs="+", metavar="PROGRAM",
-        help="statements, a .loop file, the name of an op or a model, or `-` for standard input",
-    )  # fmt: skip
+    add_source(parser)
     parser.add_argument("--wrt", action="append", metavar="NAME", help="differentiate by this input (default: by all)")
     parser.add_argument("--of", action="append", metavar="NAME", help="differentiate this output (default: all)")
     parser.add_argument("--stage", choices=STAGES, help="one stage alone: the adjoint program, the plan, or code")
@@ -67,8 +65,15 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
 
 
+def add_source(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "source", nargs="+", metavar="PROGRAM",
+        help="statements, a .loop file, the name of an op or a model, or `-` for standard input",
+    )  # fmt: skip
+
+
 def run(chosen: argparse.Namespace) -> None:
-    shown = read(chosen.source[0]) if len(chosen.source) == 1 else program("\n".join(chosen.source))
+    shown = read_all(chosen.source)
     if chosen.stage is None or chosen.form in ("latex", "html"):
         _check(chosen)
         print(_explained(shown, chosen), end="")
@@ -80,6 +85,11 @@ def run(chosen: argparse.Namespace) -> None:
         print(json.dumps(_plans_as_data(plans), indent=2) if chosen.form == "json" else _plans_as_text(plans))
     else:
         print(_adjoint(shown, chosen))
+
+
+def read_all(sources: Sequence[str]) -> Program:
+    """Several are the statements of one program."""
+    return read(sources[0]) if len(sources) == 1 else program("\n".join(sources))
 
 
 def read(source: str) -> Program:
@@ -95,8 +105,10 @@ def read(source: str) -> Program:
     try:
         with open(source, encoding="utf-8") as file:
             return program(file.read())
-    except (OSError, UnicodeDecodeError):
-        return program(source)  # which says what is wrong with it as a program
+    except (OSError, ValueError) as error:  # a name with a NUL byte, a file that is no text
+        raise ArgumentError(
+            f"{source[:200]} cannot be read: {error}", hint="give statements such as 'Y[i] = X[i]', a file, or an op"
+        ) from error
 
 
 def _model(name: str) -> Path:

@@ -51,6 +51,12 @@ class Cost:
     operation_count: int | None
     element_count: int | None
 
+    def __str__(self) -> str:
+        told = f"{self.operations} operations"
+        if self.operation_count is None or self.operations == str(self.operation_count):
+            return told
+        return f"{told}: {self.operation_count:,}"
+
 
 @dataclass(frozen=True)
 class Where:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from .explanation import Adjoint, Cost, Explanation, Statement
+from .explanation import Adjoint, Explanation, Statement
 from .pieces import pieces
 
 STYLE = """
@@ -48,13 +48,13 @@ def fragment(made: Explanation) -> str:
     else:
         lines = "\n".join(_code(line.text) for line in made.backward)
         parts.append(f"<h3>The whole adjoint program</h3>\n<pre><code>{lines}</code></pre>")
-        costs = f"forward {_cost(made.forward_cost)}; backward {_cost(made.backward_cost)}"
-        parts.append(f'<p class="cost">{costs}</p>')
+        costs = f"forward {made.forward_cost}; backward {made.backward_cost}"
+        parts.append(f'<p class="cost">{escape(costs)}</p>')
     return '<div class="tensorswap">\n' + "\n".join(parts) + "\n</div>\n"
 
 
 def _statement(item: Statement) -> str:
-    told = f'<li>{escape(item.words)} <span class="cost">{_cost(item.cost)}</span></li>'
+    told = f'<li>{escape(item.words)} <span class="cost">{escape(str(item.cost))}</span></li>'
     return _row("statement", " ".join((*item.blocks, item.loop)), item.text, told)
 
 
@@ -70,8 +70,3 @@ def _row(kind: str, loop: str, text: str, told: str) -> str:
 
 def _code(text: str) -> str:
     return "".join(f'<span class="{kind}">{escape(piece)}</span>' for kind, piece in pieces(text))
-
-
-def _cost(cost: Cost) -> str:
-    told = f"{cost.operations} operations"
-    return escape(told if cost.operation_count is None else f"{told}: {cost.operation_count:,}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from .explanation import Adjoint, Cost, Explanation, Statement
+from .explanation import Adjoint, Explanation, Statement
 from .paint import Paint
 
 MARGIN = 24  # columns for a loop; a longer one has a line of its own
@@ -43,15 +43,15 @@ class _Lines:
             yield from (f"    {paint.code(line.text)}" for line in made.backward)
             yield ""
         yield paint("head", "Cost, loops as they stand")
-        yield f"    forward   {_cost(made.forward_cost)}"
-        yield f"    backward  {_cost(made.backward_cost)}"
+        yield f"    forward   {made.forward_cost}"
+        yield f"    backward  {made.backward_cost}"
 
     def _signature(self) -> str:
         inputs, outputs = (", ".join(map(str, tensors)) for tensors in (self.made.inputs, self.made.outputs))
         return self.paint.code(f"({inputs}) -> {outputs}")
 
     def _statement(self, statement: Statement) -> Iterator[str]:
-        told = [f"{statement.words} ({_cost(statement.cost)})"]
+        told = [f"{statement.words} ({statement.cost})"]
         if not statement.adjoints and not self.made.refused:
             told.append("Nothing comes back to it: no path leads from an output to a derivative.")
         yield from self._row(statement, "", "", told)
@@ -71,8 +71,3 @@ class _Lines:
         for sentence in sentences:
             for line in textwrap.wrap(sentence, self.width, initial_indent=indent, subsequent_indent=indent):
                 yield self.paint("faint", line)
-
-
-def _cost(cost: Cost) -> str:
-    told = f"{cost.operations} operations"
-    return told if cost.operation_count is None else f"{told}: {cost.operation_count:,}"
