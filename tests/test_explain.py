@@ -52,6 +52,11 @@ def test_a_product() -> None:
     assert [(line.text, line.adjoint) for line in made.backward] == [(first.text, 1), (second.text, 2)]
 
 
+def test_the_arithmetic_of_indices_is_no_operation() -> None:
+    assert explained("Y[i] += X[2*i+p] * W[p]").forward_cost.operations == "2*i*p"
+    assert explained("Y[i] = -X[i-1] * exp(2*i) if i > 0").forward_cost.operations == "4*i"
+
+
 def test_links_lead_both_ways() -> None:
     made = explained(SEVERAL)
     assert [statement.number for statement in made.statements] == [1, 2, 3, 4]

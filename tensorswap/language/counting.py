@@ -10,10 +10,16 @@ Formula = Counter[tuple[str, ...]]  # how often a product of index sizes counts
 
 
 def operations(statement: ir.Statement) -> int:
-    """Arithmetic operations and function calls at one loop point, the accumulation included."""
-    nodes = ir.walk(statement.value)
-    count = sum(isinstance(n, ir.Binary | ir.Call) or (isinstance(n, ir.Unary) and n.operator == "-") for n in nodes)
-    return count + (statement.operator != "=")
+    """Arithmetic operations and function calls at one loop point, the accumulation included; not the arithmetic of
+    indices, which is the loop's own."""
+    count = int(statement.operator != "=")
+    left: list[ir.Expr] = [statement.value]
+    while left:
+        node = left.pop()
+        if not isinstance(node, ir.Access):
+            count += isinstance(node, ir.Binary | ir.Call) or (isinstance(node, ir.Unary) and node.operator == "-")
+            left += ir.children(node)
+    return count
 
 
 def axis_name(access: ir.Access, axis: int) -> str:
