@@ -1,7 +1,6 @@
 """`tensorswap completion`: scripts that complete the command, made of its own parser, so that they are never old.
 
-A script holds the words, options and choices as they are; the names of ops come from `tensorswap ops` when they are
-first needed in a shell.
+A script holds the words, options and choices as they are; it asks for the names of ops when a shell first needs them.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ examples:
 """
 TAKES_PROGRAM = ("explain", "bench", "profile")  # words that take the name of an op, or a file
 NAMES = "tensorswap ops --names 2>/dev/null"
+ONCE = f'[ -n "$_tensorswap_names" ] || _tensorswap_names="$({NAMES})"'
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ def bash(known: list[Word]) -> str:
     lines += ['            *) case "$word" in']
     for word in known:
         texts = " ".join([*(name for option in word.options for name in option.names), *word.values])
-        more = f" $({NAMES})" if word.name in TAKES_PROGRAM else ""
-        lines.append(f'                {word.name}) found="{texts}{more}";;')
+        once, more = (f"{ONCE}; ", " $_tensorswap_names") if word.name in TAKES_PROGRAM else ("", "")
+        lines.append(f'                {word.name}) {once}found="{texts}{more}";;')
     lines += ["            esac;;", "        esac", "    fi"]
     lines += ['    COMPREPLY=($(compgen -W "$found" -- "$current"))', "}"]
     return "\n".join([*lines, "complete -o default -F _tensorswap tensorswap", ""])
@@ -107,14 +107,17 @@ def zsh(known: list[Word]) -> str:
         told = [f"{name}:{_one_line(option.help)}" for option in word.options for name in option.names]
         texts = " ".join(map(_quoted, told))
         values = f"compadd {' '.join(word.values)}; " if word.values else ""
-        ops = f"compadd -- $({NAMES}); _files; " if word.name in TAKES_PROGRAM else ""
+        ops = f"{ONCE}; compadd -- ${{=_tensorswap_names}}; _files; " if word.name in TAKES_PROGRAM else ""
         lines.append(f"        {word.name}) found=({texts}); _describe option found; {values}{ops};;")
     lines += ["    esac", "}", "compdef _tensorswap tensorswap"]
     return "\n".join([*lines, ""])
 
 
 def fish(known: list[Word]) -> str:
-    lines = ["complete -c tensorswap -n __fish_use_subcommand -l version -d 'show the version'"]
+    lines = ["function __tensorswap_names"]
+    lines += [f"    set -q __tensorswap_known; or set -g __tensorswap_known ({NAMES})"]
+    lines += ["    string join \\n -- $__tensorswap_known", "end"]
+    lines += ["complete -c tensorswap -n __fish_use_subcommand -l version -d 'show the version'"]
     for word in known:
         seen = f"'__fish_seen_subcommand_from {word.name}'"
         lines.append(f"complete -c tensorswap -f -n __fish_use_subcommand -a {word.name} -d {_quoted(word.help)}")
@@ -125,7 +128,7 @@ def fish(known: list[Word]) -> str:
         if word.values:
             lines.append(f"complete -c tensorswap -f -n {seen} -a '{' '.join(word.values)}'")
         if word.name in TAKES_PROGRAM:
-            lines.append(f"complete -c tensorswap -n {seen} -a '({NAMES})'")
+            lines.append(f"complete -c tensorswap -n {seen} -a '(__tensorswap_names)'")
     return "\n".join([*lines, ""])
 
 
