@@ -139,7 +139,7 @@ def test_data_is_plain() -> None:
 
 
 @seed(0)
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs)
 def test_every_adjoint_statement_is_explained(case: Case) -> None:
     loops = ts.program(case.text).loops
