@@ -35,6 +35,21 @@ def test_a_gathered_element_of_each_row(text: str) -> None:
     check(program, {name: array for name, array in arrays.items() if name in program.inputs})
 
 
+COUNTED = {
+    "read at a number": "size(k) = 4\nsize(l) = 8\nT[l,k] = v\nZ += v * T[1,k]\nreturn Z",
+    "read at a gathered place": "size(n) = 7\nL[n,c] = W[c] * 2\nZ += L[n,label[m]]\nreturn Z",
+    "written at a gathered place": "size(c) = 40\nG[n,label[n]] += v\nZ += G[n,c]\nreturn Z",
+    "read behind inside": "L[n,c] = W[c] * label[n]\nZ += L[n,label[n]+1] if inside\nreturn Z",
+}
+
+
+@pytest.mark.parametrize("text", COUNTED.values(), ids=COUNTED)
+def test_a_sum_counts_an_index_that_its_values_do_not_need(text: str) -> None:
+    arrays = {"v": np.array(1.5), "W": np.arange(40.0), "label": np.arange(13, 40, 13)}
+    program = ts.program(text)
+    check(program, {name: array for name, array in arrays.items() if name in program.inputs})
+
+
 def test_what_only_labels_read_is_never_stored() -> None:
     program = ts.program(SIFTED["label"]).grad(wrt=["X"])
     plan = str(program.plan(X=(50, 40), label=np.zeros(50, int)))

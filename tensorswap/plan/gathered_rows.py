@@ -56,6 +56,8 @@ def _compute_where_read(work: Work, name: str) -> Work:
         return work
     if not _settled(work, writer) or name in {a.tensor for s in statements for a in _sizes_asked(s)}:
         return work
+    if any(isinstance(n, ir.Inside) for s in readers for n in s.nodes):
+        return work
     points = sum(work.volume(s.indices) for s in readers)
     if points * FEWER > work.volume(names):
         return work
@@ -66,6 +68,8 @@ def _compute_where_read(work: Work, name: str) -> Work:
             return ir.transform(writer.value, ir.substitute_indices(places))
         return node
 
+    if any({*ir.map_statement(s, change).indices} != {*s.indices} for s in readers):
+        return work  # a sum over an index that nothing names any more would be a sum over nothing
     return work.made(ir.map_statement(s, change) for s in statements if s is not writer)
 
 
@@ -125,6 +129,8 @@ def _sifted(work: Work, reader: ir.Statement, writer: ir.Statement, axis: int) -
         replace(reader, value=ir.transform(reader.value, lambda n: value if n == access else n)),
         ir.substitute_indices(at),
     )
+    if {*moved.indices} != {*reader.indices} - {found[axis]}:
+        return None  # a sum over an index that nothing names any more would be a sum over nothing
     return replace(moved, guard=conjunction([moved.guard, local.guard]))
 
 
