@@ -188,13 +188,18 @@ class KernelWriter:
         longest = nest.most(layout.count(index), layout.is_constant(index))
         self.scope.strips[index] = (low, high)
         layout.least[index] = nest.grain
+        if nest.vectors:
+            self.scope.vectors[index] = nest.grain
         if nest.strip:
             layout.most[index] = longest
             for name in nest.local:
                 layout.roles[name] = Role.LOCAL
                 layout.cuts.setdefault(name, {})[nest.axes[name]] = Cut(low, min(longest, layout.count(index)))
+                if nest.vectors:
+                    layout.lines[name] = nest.axes[name]
         yield
         layout.most.pop(index, None)
+        self.scope.vectors.pop(index, None)
         del self.scope.strips[index], layout.least[index]
 
     def begin_sums(self, nest: Nest) -> None:

@@ -80,6 +80,7 @@ class Layout:
     words: list[Word] = field(default_factory=list)
     roles: dict[Tensor, Role] = field(default_factory=dict)  # of a tensor's address, if it is not simply that
     cuts: dict[str, dict[int, Cut]] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)  # the axis along which a tensor's elements lie, if not the last
     least: dict[str, int] = field(default_factory=dict)  # the fewest values that a strip of an index can have
     most: dict[str, int] = field(default_factory=dict)  # and the most, if strips are cut to size
     joined: dict[str, int] = field(default_factory=dict)  # indices that run over all of two axes at once: their sizes
@@ -169,9 +170,10 @@ class Layout:
 
     def strides(self, tensor: str) -> list[int]:
         shape = self.shape(tensor)
-        result = [1] * len(shape)
-        for axis in range(len(shape) - 2, -1, -1):
-            result[axis] = result[axis + 1] * shape[axis + 1]
+        result, stride = [1] * len(shape), 1
+        for axis in sorted(range(len(shape)), key=lambda axis: (axis == self.lines.get(tensor), axis), reverse=True):
+            result[axis] = stride
+            stride *= shape[axis]
         return result
 
     def known(self, node: Expr) -> Expr:

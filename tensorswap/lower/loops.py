@@ -107,7 +107,7 @@ def loops_around(scope: Scope, statement: ir.Statement, order: list[str], values
             else:
                 if reached(statement, order[-1], remaining):
                     scope.hold(invariant(values, order[-1]))
-                with scope.loop(order[-1], *ranges[-1]):
+                with scope.innermost_loop(order[-1], *ranges[-1]):
                     innermost(values)
     write.held = held
 

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ..kernel.ir import ONE, ZERO, For, If, Memory, Set, Statement, Store, Value, Variable, extreme, joined, word
+from ..kernel.ir import ONE, WORD, ZERO, For, If, Memory, Set, Statement, Store, Value, Variable, extreme, joined, word
 from ..language import ir
 from ..language.affine import affine
 from ..language.bounds import at_least_zero, unproven, value_bounds
@@ -28,6 +28,7 @@ class Scope:
     body: list[Statement] = field(default_factory=list)
     fixed: set[str] = field(default_factory=set)  # indices that a loop around the statement already runs over
     strips: dict[str, Range] = field(default_factory=dict)  # indices of which a loop around runs over strips
+    vectors: dict[str, int] = field(default_factory=dict)  # how many values of an index a step of a block takes at once
     count: int = 0  # of the values held in local variables so far
 
     @property
@@ -67,6 +68,22 @@ class Scope:
     def loop(self, index: str, low: Value, high: Value) -> Iterator[None]:
         with self.counted(self.layout.index(index), low, high):
             yield
+
+    @contextmanager
+    def innermost_loop(self, index: str, low: Value, high: Value) -> Iterator[None]:
+        """The last loop around a statement. Where a step of a block has vectors, they are as long as it says, so that
+        the few values of a strip fill one."""
+        lanes = self.vectors.get(index) if self.fixed else None
+        if lanes is None:
+            with self.loop(index, low, high):
+                yield
+            return
+        with self.collected() as body:
+            yield
+        variable, lane = self.layout.index(index), Variable("lane", WORD)
+        vector, rest = Variable("vector", WORD), self.set("rest", low + (high - low) // lanes * lanes)
+        inside = For(lane, ZERO, word(lanes), ONE, (Set(variable, vector + lane), *body))
+        self.add(For(vector, low, rest, word(lanes), (inside,)), For(variable, rest, high, ONE, tuple(body)))
 
     @contextmanager
     def when(self, tests: Sequence[Value]) -> Iterator[None]:

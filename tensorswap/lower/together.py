@@ -133,7 +133,8 @@ def _write(shared: Shared, scope: Scope, assign: Callable[[Planned, bool], None]
             scope.add(Set(totals[number], kernel.number(identity(statement.operator, dtype), type_of(dtype))))
     with ExitStack() as around:
         for index in shared.order:
-            around.enter_context(scope.loop(index, *scope.range(index, [], [])[:2]))
+            loop = scope.innermost_loop if index == shared.order[-1] else scope.loop
+            around.enter_context(loop(index, *scope.range(index, [], [])[:2]))
         for number, statement in enumerate(shared.statements):
             scope.hold(_needed_again(number, shared.statements, scope))
             if number in totals:

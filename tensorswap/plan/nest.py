@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from ..language import ir
+from ..language.functions import DONE_AGAIN, IN_VECTORS
 from ..language.sizes import Sizes
 from .work import product_of, statements_in
 
 CACHE = 256 * 1024  # bytes that the values of one strip may take: they stay in the cache of one core
 PRIVATE = 1024 * 1024  # bytes of a target that every thread may have a copy of
+LARGEST = 64 * 1024 * 1024  # bytes of a strip that is longer than the cache likes, for vectors along it
 STRIP = 256  # values of an index that run through all items of a nest before the next ones do, at most
 GRAIN = 8  # strips are multiples of this, which register tiles like
 PLENTY = 8  # an index of so many values feeds every thread
@@ -38,6 +40,7 @@ class Nest:
     private: tuple[str, ...] = ()  # targets of which each thread has a copy
     local: tuple[str, ...] = ()  # tensors of which only the strip at hand is kept
     axes: dict[str, int] = field(default_factory=dict)  # the axis of each local tensor that the index runs over
+    vectors: bool = False  # steps of recurrences run over a strip in vectors: local tensors lie along the index
     joins: str = ""  # the tensor to which it adds the copies that threads have of it
 
     def most(self, size: int, fixed: bool) -> int:
@@ -242,6 +245,8 @@ class Nester:
             inner = self.nests(items, _Level(level.around | {index}, level.needed, axes))
             if any(other.index is not None and other.local for other in inner):
                 return replace(nest, strip=1, grain=1, items=tuple(_unwrapped(inner)))
+        if unit * GRAIN <= LARGEST and self.sizes.index[index] >= GRAIN and _has_scalar_steps(nest):
+            return replace(nest, strip=GRAIN, grain=GRAIN, vectors=True)
         strip, grain = self.strip(nest, unit, level.around)
         if not level.parallel and self.weight(index) <= strip:
             return replace(nest, local=(), axes={})  # one strip would be all
@@ -361,6 +366,18 @@ def _walks_in_line(item: ir.Item, index: str) -> bool:
         and any(ir.bare(e) == index for e in a.indices[:-1])
         for s in statements_of(item)
         for a in (s.target, *s.reads)
+    )
+
+
+def _has_scalar_steps(nest: Nest) -> bool:
+    """Whether a step of a block computes but one element for each value of the nest's index, by functions that take as
+    long for one as for a vector."""
+    return any(
+        {*statement.indices} <= {nest.index, *block_indices(item)}
+        and any(isinstance(n, ir.Call) and n.function in IN_VECTORS - DONE_AGAIN for n in statement.nodes)
+        for item in nest.items
+        if isinstance(item, ir.Block)
+        for statement in statements_in(item)
     )
 
 

@@ -41,9 +41,10 @@ def compiled(wanted: Sequence[Kernel]) -> list[Compiled]:
 
 def functions(wanted: Sequence[Named]) -> list[Compiled]:
     """The machine code of functions, whichever thread asks first; those that are not there yet are made together."""
-    if any(source not in kernels for source, _ in wanted):
-        interruptibly(lambda: _make(dict(wanted)), kernels=False)  # LLVM hears no signal
-    return [kernels[source] for source, _ in wanted]
+    named = [(f"level {machine_code.level}\n{source}", function) for source, function in wanted]
+    if any(source not in kernels for source, _ in named):
+        interruptibly(lambda: _make(dict(named)), kernels=False)  # LLVM hears no signal
+    return [kernels[source] for source, _ in named]
 
 
 @global_compiler_lock  # type: ignore[untyped-decorator]  # Numba is untyped

@@ -8,6 +8,7 @@ it is once.
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +19,8 @@ from llvmlite import binding
 from llvmlite.binding import ffi
 from numba.core.registry import cpu_target
 
-LEVEL = 3
+FULL = 3
+level = int(os.environ.get("TENSORSWAP_LEVEL", FULL))  # 0 compiles at once, and what it makes runs many times slower
 OBJECT = 1  # what LLVM emits: 0 would be assembly
 
 
@@ -38,13 +40,12 @@ _own = threading.local()
 
 def machine() -> Any:
     """A target machine of this thread's own, with Numba's settings."""
-    found = getattr(_own, "machine", None)
-    if found is None:
-        generator = codegen()
-        options: dict[str, Any] = {"opt": LEVEL}
-        generator._customize_tm_options(options)
-        found = _own.machine = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(**options)
-    return found
+    found: dict[int, Any] = _own.__dict__.setdefault("machines", {})
+    if level not in found:
+        options: dict[str, Any] = {"opt": level}
+        codegen()._customize_tm_options(options)
+        found[level] = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(**options)
+    return found[level]
 
 
 def _unlocked(name: str) -> Callable[..., Any]:
@@ -59,7 +60,7 @@ def optimised(text: str) -> Iterator[Any]:
     context = binding.create_context()
     module = binding.parse_assembly(text, context)
     try:
-        options = binding.create_pipeline_tuning_options(speed_level=LEVEL)
+        options = binding.create_pipeline_tuning_options(speed_level=level)
         options.slp_vectorization = False
         passes = binding.create_pass_builder(machine(), options)
         _unlocked("LLVMPY_RunNewModulePassManager")(passes.getModulePassManager(), module, passes)
