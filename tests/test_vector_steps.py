@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tensorswap as ts
+from tensorswap.run import machine_code
 from tests.test_planner import check
 
 pytestmark = pytest.mark.compiled
@@ -44,3 +51,23 @@ def test_steps_in_vectors(text: str, batch: int) -> None:
 def test_a_step_says_that_it_runs_in_vectors() -> None:
     program = ts.program(f"{RECURRENCES['a filter']}\nreturn loss").grad()
     assert "lane" in program.source(x=NUMBERS.standard_normal((16, 6)), w=np.array(0.4))
+
+
+def test_a_short_loop_over_elements_becomes_a_vector(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Eight elements beside each other are written out by LLVM before it looks for vectors, if it may."""
+    made: list[str] = []
+    optimised = machine_code.optimised
+
+    @contextmanager
+    def watched(text: str) -> Iterator[Any]:
+        with optimised(text) as module:
+            made.append(str(module))
+            yield module
+
+    monkeypatch.setattr(machine_code, "optimised", watched)
+    monkeypatch.setenv("TENSORSWAP_CACHE", str(tmp_path))
+    text = "size(Y, 0) = 9\nY[node[e],h,o] += x[e,h] * Z[source[e],h,o]"
+    places = NUMBERS.integers(0, 9, (2, 3000))
+    Z = NUMBERS.standard_normal((9, 4, 8))
+    ts.program(text)(x=NUMBERS.random((3000, 4)), Z=Z, node=places[0], source=places[1])
+    assert any(re.search(r"= fmul [a-z ]*<\d+ x double>", one) for one in made)

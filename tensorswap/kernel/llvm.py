@@ -20,6 +20,7 @@ FLAGS = ("reassoc", "contract", "arcp", "afn")
 FACTOR = tuple(flag for flag in FLAGS if flag != "contract")
 EXACT = ("contract",)  # in functions: a product and a sum may become one operation; all else stays as written
 STOP_WORD = "tensorswap_stop"  # the name of a word in memory: not zero if the work of kernels is not wanted any more
+SCALAR = 3  # elements that are too few for a vector
 FEW = 16  # steps of a loop that never looks at that word
 UNIT = 1000  # instructions of a module that is long enough
 UNSTOPPED = 2**16  # steps of a loop without loops in it between two looks at that word
@@ -210,7 +211,10 @@ class Printer:
         elif node.step is ir.ONE and _may_be_more(UNSTOPPED, start, stop, unknown=not any(self.stopping)):
             self.in_pieces(variable, start, stop, node.body)
         else:
-            self.counted(variable, start, stop, step, lambda: self.body(node.body), stops=False)
+            back = self.counted(variable, start, stop, step, lambda: self.body(node.body), stops=False)
+            stores = any(isinstance(n, ir.Store) for n in ir.walk(node.body))
+            if stores and _may_be_more(SCALAR, start, stop, unknown=False):
+                stays_rolled(back)  # written out, it would never become vectors
 
     def in_pieces(self, variable: ir.Variable, start: Any, stop: Any, body: ir.Body) -> None:
         builder, piece = self.builder, NUMBER(UNSTOPPED)

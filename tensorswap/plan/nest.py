@@ -180,7 +180,7 @@ class Nester:
                 here = frozenset(k for k, e in enumerate(access.indices) if ir.bare(e) == index)
                 seen[access.tensor] = seen.get(access.tensor, here) & here
                 last = len(access.indices) - 1
-                if last > 0 and last in here and self.sizes.shapes[access.tensor][last] >= 2 * GRAIN:
+                if last > 0 and last in here:
                     lines.add(access.tensor)
             name = statement.target.tensor
             written.add(name)
@@ -296,7 +296,7 @@ class Nester:
         return (
             float(size > 1) + float(min(self.weight(index), PLENTY) >= PLENTY or size >= PLENTY // 2),
             -float(self.in_line(candidate)),
-            -len(candidate.private),
+            -sum(self.bytes_at_one(name, set()) for name in candidate.private),
             -sum(places),
         )
 
@@ -370,10 +370,11 @@ def _walks_in_line(item: ir.Item, index: str) -> bool:
 
 
 def _has_scalar_steps(nest: Nest) -> bool:
-    """Whether a step of a block computes but one element for each value of the nest's index, by functions that take as
-    long for one as for a vector."""
+    """Whether a step of a block computes but one element for each value of the nest's index, far from the next in memory,
+    by functions that take as long for one as for a vector."""
     return any(
         {*statement.indices} <= {nest.index, *block_indices(item)}
+        and statement.target.indices[-1:] != (ir.Index(nest.index or ""),)
         and any(isinstance(n, ir.Call) and n.function in IN_VECTORS - DONE_AGAIN for n in statement.nodes)
         for item in nest.items
         if isinstance(item, ir.Block)
