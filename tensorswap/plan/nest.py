@@ -370,8 +370,8 @@ def _walks_in_line(item: ir.Item, index: str) -> bool:
 
 
 def _has_scalar_steps(nest: Nest) -> bool:
-    """Whether a step of a block computes but one element for each value of the nest's index, far from the next in memory,
-    by functions that take as long for one as for a vector."""
+    """Whether a step of a block computes but one element for each value of the nest's index, far from the next one in
+    memory, by functions that take as long for one as for a vector."""
     return any(
         {*statement.indices} <= {nest.index, *block_indices(item)}
         and statement.target.indices[-1:] != (ir.Index(nest.index or ""),)
