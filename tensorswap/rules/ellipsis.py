@@ -14,6 +14,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from ..language import ir
+from ..language.ir import Expr
 
 NONE, OWN = "no axes", "the program's own `...`"  # the unknowns that are neither tensors nor calls
 
@@ -47,6 +48,15 @@ class Ellipses:
         self.above[root] = other_root, other_more + by - more
         return True
 
+    def says(self, access: ir.Access) -> None:
+        """What an access of the program says of its tensor."""
+        self.differ(access.tensor, OWN if access.batched else NONE, len(access.indices) - access.batched)
+
+    def passed(self, call: ir.CallStatement, parameter: ir.Access, value: ir.Access) -> bool:
+        """Says that a call has `value` in the place of a parameter; False if it does not fit."""
+        base: Hashable = id(call) if parameter.batched else NONE
+        return self.differ(value.tensor, base, len(parameter.indices) - parameter.batched + len(value.indices))
+
     def rank(self, node: Hashable) -> int | None:
         """The number of axes, if it is known."""
         (root, more), (zero, base) = self.root(node), self.root(NONE)
@@ -69,8 +79,14 @@ def of_statements(loops: ir.Loops) -> Ellipses:
     """What the program's own accesses say."""
     made = Ellipses()
     for access in loops.accesses:
-        if access.batched:
-            made.differ(access.tensor, OWN, len(access.indices) - 1)
-        else:
-            made.differ(access.tensor, NONE, len(access.indices))
+        made.says(access)
     return made
+
+
+def in_their_places(
+    call: ir.CallStatement, callee: ir.Loops, values: Mapping[str, Expr]
+) -> list[tuple[ir.Access, Expr]]:
+    """The tensors and scalars of a definition, and what a call has in their places."""
+    assert callee.header is not None
+    arguments = [(p.access, values[p.name]) for p in callee.header.arguments if isinstance(p, ir.Argument)]
+    return [*arguments, *zip(callee.header.outputs, call.targets, strict=True)]

@@ -16,7 +16,7 @@ from ..language.name_kinds import flat_items, roots
 from ..language.render import access as show_access
 from ..language.sizes import bare_uses, bare_written, infer
 from .batch import spelled
-from .ellipsis import NONE, OWN, Extent, of_statements
+from .ellipsis import OWN, Extent, in_their_places, of_statements
 from .optional import optional_tensors, without
 from .whole import Whole, speaks_of_whole
 
@@ -148,18 +148,15 @@ class _Inliner:
         calls = [item for item in flat_items(caller.body) if isinstance(item, ir.CallStatement)]
         for call in calls:
             for parameter, value in self.pairs(call):
-                number = len(parameter.indices) - parameter.batched + len(value.indices)
-                if not found.differ(value.tensor, id(call) if parameter.batched else NONE, number):
+                if not found.passed(call, parameter, value):
                     raise _do_not_fit(call, parameter, value, found.rank(value.tensor))
         return found.extents([OWN, *(id(call) for call in calls)])
 
     def pairs(self, call: ir.CallStatement) -> list[tuple[ir.Access, ir.Access]]:
         """The tensors of a definition, and what a call has in their places."""
-        callee, values = self.callees[id(call)]
-        assert callee.header is not None
-        arguments = [(p.access, values[p.name]) for p in callee.header.arguments if isinstance(p, ir.Argument)]
-        found = [(access, value) for access, value in arguments if access.indices and isinstance(value, ir.Access)]
-        return [*found, *zip(callee.header.outputs, call.targets, strict=True)]
+        found = in_their_places(call, *self.callees[id(call)])
+        given = [(access, value) for access, value in found if isinstance(value, ir.Access)]
+        return [(access, value) for access, value in given if access.indices or value in call.targets]
 
     def call(self, call: ir.CallStatement, blocks: tuple[str, ...]) -> tuple[ir.Item, ...]:
         callee, values = self.callees[id(call)]

@@ -10,7 +10,7 @@ definition, so that `...` in it is what it must be, whatever it is elsewhere:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..errors import ProgramError
@@ -18,7 +18,7 @@ from ..language import ir
 from ..language.ir import Expr
 from ..language.name_kinds import flat_items
 from ..language.render import expression as show
-from .ellipsis import NONE, OWN, Ellipses
+from .ellipsis import NONE, Ellipses, in_their_places
 
 Matched = Callable[[ir.CallStatement], tuple[ir.Loops, dict[str, Expr]]]
 
@@ -82,22 +82,15 @@ class Whole:
                 self.see_call(item)
         self.bracketed = {access.tensor for access in declared if access.indices}
         for access in declared:
-            if access.batched:
-                self.ranks.differ(access.tensor, OWN, len(access.indices) - 1)
-            elif access.indices:
-                self.ranks.differ(access.tensor, NONE, len(access.indices))
+            if access.indices:
+                self.ranks.says(access)
             else:
                 self.scalars.add(access.tensor)
 
     def see_call(self, call: ir.CallStatement) -> None:
-        callee, values = self.matched(call)
-        assert callee.header is not None
-        pairs = [(p.access, values[p.name]) for p in callee.header.arguments if isinstance(p, ir.Argument)]
-        pairs += list(zip(callee.header.outputs, call.targets, strict=True))
-        for access, value in pairs:
+        for access, value in in_their_places(call, *self.matched(call)):
             if isinstance(value, ir.Access) and (access.indices or value.indices):
-                base: Hashable = id(call) if access.batched else NONE
-                self.ranks.differ(value.tensor, base, len(access.indices) - access.batched + len(value.indices))
+                self.ranks.passed(call, access, value)
             elif isinstance(value, ir.Access):
                 self.scalars.add(value.tensor)
 
