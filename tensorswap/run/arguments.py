@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,37 @@ POINTS = 2**48  # values of an index, for which a kernel would need days
 Array = NDArray[Any]
 
 
-def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
+@dataclass(frozen=True)
+class Outline:
+    """What is known of an array before there is one. Its sizes may be symbols that compute as integers do."""
+
+    shape: tuple[Any, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+def outlines(loops: ir.Loops, arguments: Mapping[str, Any]) -> dict[str, Outline]:
+    """The outputs of a call whose arrays are outlines, with every check that needs no elements."""
+
+    def read(name: str, value: Any) -> Any:
+        return value if isinstance(value, Outline) else as_array(name, value)
+
+    bound = bind(loops, arguments, read)
+    kinds = {name: bound.types.tensors[name] for name in loops.outputs}
+    return {
+        name: Outline(bound.sizes.shapes[name], bound.dtype if kind.weak and kind.dtype.kind == "f" else kind.dtype)
+        for name, kind in kinds.items()
+    }
+
+
+def bind(
+    loops: ir.Loops, arguments: Mapping[str, Any], read: Callable[[str, Any], Array] | None = None
+) -> Bound:
     """Sorts a call's arguments into arrays, static integers and sizes, and checks all of them."""
+    read = read or as_array
     loops = expand(loops)
     arguments = each_part(loops, arguments)
     standing = defaults(loops)
@@ -60,9 +90,9 @@ def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
     for name, default in loops.static_defaults.items():  # one that follows another stands behind it
         statics.setdefault(name, statics[default] if isinstance(default, str) else default)
     raw = {name: arguments.get(name, standing.get(name)) for name in loops.inputs}
-    arrays = {name: as_array(name, value) for name, value in raw.items()}
+    arrays = {name: read(name, value) for name, value in raw.items()}
     known = {name: value for name, value in arguments.items() if name in loops.known and name not in arrays}
-    everything = {**{n: as_array(n, v) for n, v in known.items() if loops.known[n] is not None}, **arrays}
+    everything = {**{n: read(n, v) for n, v in known.items() if loops.known[n] is not None}, **arrays}
     loops = expand_batch(loops, {name: array.ndim for name, array in everything.items()})
     _check_ranks(loops, arrays)
     _check_integers(loops, arrays)
