@@ -45,7 +45,10 @@ def outlines(loops: ir.Loops, arguments: Mapping[str, Any]) -> dict[str, Outline
     """The outputs of a call whose arrays are outlines, with every check that needs no elements."""
 
     def read(name: str, value: Any) -> Any:
-        return value if isinstance(value, Outline) else as_array(name, value)
+        if not isinstance(value, Outline):
+            return as_array(name, value)
+        check_dtype(name, value.dtype)
+        return value
 
     bound = bind(loops, arguments, read)
     kinds = {name: bound.types.tensors[name] for name in loops.outputs}
@@ -195,16 +198,22 @@ def as_array(name: str, value: Any) -> Array:
                 hint="every row of an array has the same length",
             ) from error
         raise DtypeError(f"{name} cannot be read as an array: {str(error)[:200]}", hint="pass a numpy array") from error
-    kind = array.dtype.kind
-    if (kind == "f" and array.dtype.itemsize in (4, 8)) or kind == "b" or (kind in "iu" and array.dtype.itemsize <= 8):
-        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    check_dtype(name, array.dtype)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def check_dtype(name: str, dtype: np.dtype[Any]) -> None:
+    """Refuses an array of a type that programs do not compute with."""
+    kind = dtype.kind
+    if (kind == "f" and dtype.itemsize in (4, 8)) or kind == "b" or (kind in "iu" and dtype.itemsize <= 8):
+        return
     hints = {
         "f": f"convert it: {name}.astype(np.float32)",
         "c": f"pass two inputs, {name}.real and {name}.imag",
         "O": "a ragged list or an object array has no numeric type; pass numbers of one shape",
     }
     raise DtypeError(
-        f"{name} has dtype {array.dtype}, which programs do not compute with",
+        f"{name} has dtype {dtype}, which programs do not compute with",
         hint=hints.get(kind, "use float32, float64, an integer type or bool"),
     )
 
