@@ -33,3 +33,12 @@ __all__ = [
     "tensor",
 ]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """`ts.torch` and `ts.jax`, whose frameworks are imported when they are first asked for."""
+    if name not in ("torch", "jax"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .bridges import bridge
+
+    return globals().setdefault(name, bridge(name))

@@ -77,7 +77,7 @@ class Buffer(ctypes.Structure):
         ("dtype", ctypes.c_int),
         ("data", ctypes.c_void_p),
         ("rank", ctypes.c_int64),
-        ("dims", ctypes.POINTER(ctypes.c_int64)),
+        ("dims", ctypes.c_void_p),
     )
 
 
@@ -86,8 +86,8 @@ class Buffers(ctypes.Structure):
         ("struct_size", ctypes.c_size_t),
         ("extension", ctypes.c_void_p),
         ("size", ctypes.c_int64),
-        ("types", ctypes.POINTER(ctypes.c_int)),
-        ("items", ctypes.POINTER(ctypes.POINTER(Buffer))),
+        ("types", ctypes.c_void_p),
+        ("items", ctypes.c_void_p),  # of the addresses of buffers
     )
 
 
@@ -100,9 +100,9 @@ class Attributes(ctypes.Structure):
         ("struct_size", ctypes.c_size_t),
         ("extension", ctypes.c_void_p),
         ("size", ctypes.c_int64),
-        ("types", ctypes.POINTER(ctypes.c_int)),
-        ("names", ctypes.POINTER(ctypes.POINTER(Text))),
-        ("items", ctypes.POINTER(ctypes.POINTER(Text))),
+        ("types", ctypes.c_void_p),
+        ("names", ctypes.c_void_p),
+        ("items", ctypes.c_void_p),  # of the address of a text: there is but one attribute
     )
 
 
@@ -119,7 +119,10 @@ class Frame(ctypes.Structure):
     )
 
 
-HANDLER = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(Frame))
+HANDLER = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+DATA = Buffer.data.offset
+
+address_at = ctypes.c_size_t.from_address
 
 
 class Place:
@@ -129,11 +132,11 @@ class Place:
         self.shape, self.dtype = tuple(shape), np.dtype(dtype)
         self.memory = ctypes.c_char * (math.prod(self.shape) * self.dtype.itemsize)
 
-    def array(self, buffer: Any) -> Array:
-        """The memory of a buffer."""
+    def array(self, buffer: int) -> Array:
+        """The memory of the buffer at an address."""
         if not ctypes.sizeof(self.memory):
             return np.empty(self.shape, self.dtype)
-        return np.ndarray(self.shape, self.dtype, self.memory.from_address(buffer.contents.data))
+        return np.ndarray(self.shape, self.dtype, self.memory.from_address(address_at(buffer + DATA).value))
 
 
 @dataclass(frozen=True)
@@ -148,25 +151,29 @@ class Target:
 TARGETS: dict[bytes, Target] = {}
 
 
-def _handle(pointer: Any) -> int | None:
-    frame = pointer.contents
+def _handle(address: int) -> int | None:
+    frame = Frame.from_address(address)
     if frame.extension and frame.extension.contents.type == METADATA:
         return _tell_version(frame)
     if frame.stage != EXECUTE:
         return None
     try:
-        named = frame.attributes.items[0].contents
+        named = Text.from_address(address_at(frame.attributes.items).value)
         target = TARGETS[ctypes.string_at(named.start, named.length)]
-        given, made = frame.arguments.items, frame.results.items
-        results = target.run([place.array(given[k]) for k, place in enumerate(target.arguments)])
-        for k, (place, result) in enumerate(zip(target.results, results, strict=True)):
-            np.copyto(place.array(made[k]), result, casting="same_kind")
+        results = target.run(_arrays(target.arguments, frame.arguments.items))
+        for array, result in zip(_arrays(target.results, frame.results.items), results, strict=True):
+            np.copyto(array, result, casting="same_kind")
     except KeyboardInterrupt:
         _thread.interrupt_main()  # XLA takes no exceptions: the main thread hears it when XLA has returned
         return _error(frame, CANCELLED, "interrupted")
     except BaseException as error:  # whatever it is, XLA must hear of it
         return _error(frame, INVALID_ARGUMENT, f"{type(error).__name__}: {error}")
     return None
+
+
+def _arrays(places: Sequence[Place], items: int) -> list[Array]:
+    buffers = (ctypes.c_size_t * len(places)).from_address(items) if places else ()
+    return [place.array(buffer) for place, buffer in zip(places, buffers, strict=True)]
 
 
 def _tell_version(frame: Any) -> None:

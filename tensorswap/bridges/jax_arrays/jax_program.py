@@ -82,6 +82,6 @@ def _as_jax(name: str, value: Any) -> Any:
         raise DtypeError(f"{name} cannot be read as an array: {str(error)[:200]}", hint="pass an array") from error
 
 
-def bridge(source: Program | str) -> JaxProgram:
+def jax_bridge(source: Program | str) -> JaxProgram:
     """A program, its text or an op of the standard library as a function of JAX's arrays."""
     return JaxProgram(program_of(source, "jax"))

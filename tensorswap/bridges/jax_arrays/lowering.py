@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import jax
+import numpy as np
 from jax.interpreters import mlir
 
 from ...arrays import Array
@@ -50,8 +51,6 @@ def callback(run: Run, avals: Sequence[Any]) -> Callable[..., Any]:
     results = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
 
     def called(*arrays: Any) -> list[Array]:
-        import numpy as np
-
         made = run([np.asarray(array) for array in arrays])
         return [np.asarray(array, result.dtype) for array, result in zip(made, results, strict=True)]
 

@@ -6,4 +6,5 @@ operators     the same as operators of torch.library, for graphs
 eager_step    the same as one step of autograd, for calls outside of graphs
 torch_program ts.torch(p)
 module        ts.torch.Module
+torch_bridge  ts.torch itself
 """

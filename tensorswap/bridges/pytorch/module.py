@@ -1,0 +1,94 @@
+"""ts.torch.Module: a program as a layer that owns some of its inputs as parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...errors import ArgumentError
+from ...language.hints import closest
+from ...program import Program, program_of
+from ...training.initial import drawn, fans, is_word
+from .tensors import BACK, DTYPES, as_numpy, as_torch
+from .torch_program import TorchProgram
+
+
+class Module(torch.nn.Module):
+    """A layer: `params` names the inputs that it owns, each by a shape, by a word and a shape, or by its first value.
+
+        layer = ts.torch.Module("Y[b,o] += X[b,i] * W[o,i]", params={"W": (10, 64)})
+        y = layer(x)
+
+    It is called with the other inputs, by name or in their order. Options, such as `stride=2`, go with every call.
+    """
+
+    def __init__(
+        self, program: Program | str, params: Mapping[str, Any], *, dtype: Any = None, **options: Any
+    ) -> None:
+        super().__init__()
+        made = program_of(program, "torch.Module")
+        self.function = TorchProgram(made)
+        self.options = options
+        for name, value in _first_values(made, params, torch.get_default_dtype() if dtype is None else dtype).items():
+            if hasattr(self, name):
+                raise ArgumentError(
+                    f"a module of PyTorch's has a {name} of its own, so no parameter can have that name",
+                    hint=f"rename it in the program, such as {name}_0",
+                )
+            self.register_parameter(name, torch.nn.Parameter(value))
+        self.names = tuple(name for name in made.inputs if name not in params)
+
+    def forward(self, *tensors: Any, **named: Any) -> Any:
+        """One output: that tensor; several: a dict by name."""
+        if len(tensors) > len(self.names):
+            raise ArgumentError(
+                f"the layer is given {len(tensors)} tensors", hint=f"it takes {', '.join(self.names) or 'none'}"
+            )
+        given = dict(zip(self.names, tensors, strict=False))
+        twice = next((name for name in named if name in given or name in self._parameters), None)
+        if twice is not None:
+            owner = "as a parameter of the layer" if twice in self._parameters else "by its place"
+            raise ArgumentError(f"{twice} is given twice", hint=f"it is there already, {owner}")
+        return self.function(**{**self.options, **self._parameters, **given, **named})
+
+    def extra_repr(self) -> str:
+        told = [f"{name}: {tuple(value.shape)}" for name, value in self._parameters.items() if value is not None]
+        return "\n".join([", ".join([*told, *(f"{name}={value}" for name, value in self.options.items())]),
+                          *str(self.function.program).splitlines()])  # fmt: skip
+
+
+def _first_values(program: Program, params: Any, dtype: Any) -> dict[str, Any]:
+    """Tensors that nothing else holds."""
+    if not isinstance(params, Mapping):
+        raise ArgumentError("params is a dict of parameters by name", hint='params={"W": (10, 64)}')
+    for name in params:
+        if name not in program.inputs:
+            hint = closest(name, program.inputs, "its inputs are") if isinstance(name, str) else "names are texts"
+            raise ArgumentError(f"the program has no input {str(name)[:80]!r}", hint=hint)
+    if dtype not in DTYPES or DTYPES[dtype].kind != "f":
+        raise ArgumentError(f"parameters cannot be of dtype {dtype}", hint="torch.float32 or torch.float64")
+    given = {n: v for n, v in params.items() if isinstance(v, torch.Tensor)}
+    others = {n: _way(program, n, v) for n, v in params.items() if n not in given}
+    seed = int(torch.randint(2**62, ()))  # of PyTorch's own generator: torch.manual_seed repeats it
+    made = drawn(program.loops, others, {}, seed, DTYPES[dtype])
+    own = {name: _own(name, value) for name, value in given.items()}
+    return {name: own[name] if name in own else as_torch(made[name]) for name in params}
+
+
+def _own(name: str, tensor: Any) -> Any:
+    array = as_numpy(name, tensor)
+    if array.dtype.kind != "f" or array.dtype not in BACK:
+        raise ArgumentError(f"the parameter {name} has dtype {tensor.dtype}", hint=f"pass {name}.float()")
+    return as_torch(np.array(array))
+
+
+def _way(program: Program, name: str, value: Any) -> Any:
+    """How a parameter starts: a shape alone means what nn.Linear has, or zeros where no sum runs over it."""
+    if is_word(value) or not isinstance(value, tuple | torch.Size) or not all(isinstance(n, int) for n in value):
+        return value
+    rank = program.loops.ranks.get(name, len(value))
+    summed = rank == len(value) and fans(program.loops, name, tuple(value))[0] > 1
+    return ("uniform" if summed else "zeros", tuple(value))
