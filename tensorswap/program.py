@@ -327,15 +327,13 @@ def _of_definition(source: Source, name: str, outputs: Sequence[str] | None = No
     return Program(loops)
 
 
-def program_of(source: Program | str, asked_by: str) -> Program:
+def program_of(source: Program | str, asked_by: str, example: str = "ts.program(text)") -> Program:
     """A program, or that of a text or of an op of the standard library, for a function that takes any of them."""
     if isinstance(source, Program):
         return source
     if not isinstance(source, str):
-        raise ArgumentError(
-            f"{asked_by} takes a program, its text or the name of an op, not {type(source).__name__}",
-            hint=f'ts.{asked_by}("Y[i] = tanh(X[i])") or ts.{asked_by}("softmax")',
-        )
+        kind = type(source).__name__
+        raise ArgumentError(f"{asked_by} takes a program, its text or the name of an op, not {kind}", hint=example)
     return program(source) if "=" in source else load(source.strip())
 
 

@@ -59,11 +59,12 @@ LAYERS = {
     "eager": "einsum errors language library program rules run",
     "training": "arrays debug errors interpret language lazy library program rules run",
     "models": "arrays errors language lazy library program training",
+    "bridges": "arrays errors language program rules run training",
     "teaching": "arrays errors language lazy program rules run",
     "backslash": "teaching",
     "compare": "teaching",
     "jacobian": "teaching",
-    "tensorswap": "backslash debug eager errors gradcheck library program training",
+    "tensorswap": "backslash bridges debug eager errors gradcheck library program training",
     "command": "arrays datasets errors language models program rules run tensorswap training trust",
     "__main__": "command",
 }
@@ -71,6 +72,8 @@ LATE = {  # imports within functions: Numba is loaded when something is first co
     "run.again -> run.frame", "run.chunk -> run.compile", "run.chunk -> run.frame", "run.execute -> run.compile",
     "run.execute -> run.frame", "run.execute -> run.launch", "command.cache -> run.cache",
     "trust.verdicts -> run.cache",
+    # PyTorch and JAX are loaded when one of them is asked for
+    "tensorswap -> bridges", "bridges -> bridges.pytorch.torch_bridge", "bridges -> bridges.jax_arrays.jax_program",
 }  # fmt: skip
 FOR_TYPES = {"run.chunk -> run.frame", "run.execute -> run.frame"}  # for the same reason
 

@@ -58,11 +58,8 @@ def outlines(loops: ir.Loops, arguments: Mapping[str, Any]) -> dict[str, Outline
     }
 
 
-def bind(
-    loops: ir.Loops, arguments: Mapping[str, Any], read: Callable[[str, Any], Array] | None = None
-) -> Bound:
+def bind(loops: ir.Loops, arguments: Mapping[str, Any], read: Callable[[str, Any], Array] | None = None) -> Bound:
     """Sorts a call's arguments into arrays, static integers and sizes, and checks all of them."""
-    read = read or as_array
     loops = expand(loops)
     arguments = each_part(loops, arguments)
     standing = defaults(loops)
@@ -93,6 +90,7 @@ def bind(
     for name, default in loops.static_defaults.items():  # one that follows another stands behind it
         statics.setdefault(name, statics[default] if isinstance(default, str) else default)
     raw = {name: arguments.get(name, standing.get(name)) for name in loops.inputs}
+    outlined, read = read is not None, read or as_array
     arrays = {name: read(name, value) for name, value in raw.items()}
     known = {name: value for name, value in arguments.items() if name in loops.known and name not in arrays}
     everything = {**{n: read(n, v) for n, v in known.items() if loops.known[n] is not None}, **arrays}
@@ -101,7 +99,8 @@ def bind(
     _check_integers(loops, arrays)
     rules: SizeRules = infer(loops, frozenset(given))
     sizes = resolve(loops, rules, {n: a.shape for n, a in arrays.items()}, statics, given)
-    _check_extent(loops, sizes)
+    if not outlined:  # nothing is made of an outline, and a symbol for a size is not to be asked how large it is
+        _check_extent(loops, sizes)
     plain = {name for name, value in {**raw, **known}.items() if type(value) in (bool, int, float)}
     floats = [a.dtype for name, a in everything.items() if a.dtype.kind == "f" and name not in plain]
     dtype = np.result_type(*floats) if floats else np.dtype(np.float64)

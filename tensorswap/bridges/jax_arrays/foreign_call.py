@@ -1,8 +1,8 @@
 """XLA's foreign function interface from Python: a handler that reads frames of arguments by their layout in memory.
 
-XLA keeps the layout of these structures from version to version and only adds to their ends, so the parts that stand
-here are enough. Arguments and results are plain memory: no array of JAX's is made while XLA waits for the handler, which
-could wait for XLA in turn.
+XLA keeps the layout of these structures from version to version and only adds to their ends, so the first parts of them
+are enough. Arguments and results are plain memory: no array of JAX's is made while XLA waits for the handler, since its
+maker could wait for XLA in turn.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array
+from ...errors import ArgumentError
 
 METADATA, EXECUTE, MAJOR = 1, 3, 0
 INVALID_ARGUMENT, CANCELLED = 3, 1
@@ -154,12 +155,13 @@ TARGETS: dict[bytes, Target] = {}
 def _handle(address: int) -> int | None:
     frame = Frame.from_address(address)
     if frame.extension and frame.extension.contents.type == METADATA:
-        return _tell_version(frame)
+        _tell_version(frame)
+        return None
     if frame.stage != EXECUTE:
         return None
     try:
         named = Text.from_address(address_at(frame.attributes.items).value)
-        target = TARGETS[ctypes.string_at(named.start, named.length)]
+        target = _target(ctypes.string_at(named.start, named.length))
         results = target.run(_arrays(target.arguments, frame.arguments.items))
         for array, result in zip(_arrays(target.results, frame.results.items), results, strict=True):
             np.copyto(array, result, casting="same_kind")
@@ -169,6 +171,15 @@ def _handle(address: int) -> int | None:
     except BaseException as error:  # whatever it is, XLA must hear of it
         return _error(frame, INVALID_ARGUMENT, f"{type(error).__name__}: {error}")
     return None
+
+
+def _target(key: bytes) -> Target:
+    if key not in TARGETS:
+        raise ArgumentError(
+            "compiled code of another process calls a program that this one has not seen",
+            hint="run the function that calls it through jax.jit here, too",
+        )
+    return TARGETS[key]
 
 
 def _arrays(places: Sequence[Place], items: int) -> list[Array]:

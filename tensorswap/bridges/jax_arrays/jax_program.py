@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...errors import ArgumentError, DtypeError
+from ...errors import DtypeError
 from ...language.options import each_part
 from ...program import Program, program_of
 from ...rules.activity import integer_uses
@@ -37,6 +37,8 @@ class JaxProgram:
         """Runs the program. One output: that array; several: a dict by name."""
         given, numbers = {}, {}
         for name, value in each_part(self.program.loops, merged(mapping, arrays)).items():
+            if value is None:  # an optional tensor that is left out
+                continue
             if type(value) in NUMBERS or name not in self._inputs:
                 numbers[name] = Number.of(name, self._number(name, value))
             else:
@@ -84,4 +86,4 @@ def _as_jax(name: str, value: Any) -> Any:
 
 def jax_bridge(source: Program | str) -> JaxProgram:
     """A program, its text or an op of the standard library as a function of JAX's arrays."""
-    return JaxProgram(program_of(source, "jax"))
+    return JaxProgram(program_of(source, "ts.jax", 'ts.jax("Y[i] = tanh(X[i])") or ts.jax("softmax")'))

@@ -12,6 +12,7 @@ import numpy as np
 from jax.interpreters import mlir
 
 from ...arrays import Array
+from ...errors import ArgumentError
 from .foreign_call import TARGETS, Place, Target, handler
 
 NAME = "tensorswap_call"
@@ -32,6 +33,10 @@ def registered() -> bool:
 def through_foreign_call(context: Any, run: Run, identity: str, *operands: Any) -> Any:
     """The lowering on the CPU. The identity tells the call apart from all others, in any process: JAX keeps compiled
     code on disk, and what it compiled asks for its target by that name."""
+    if not all(isinstance(size, int) for aval in (*context.avals_in, *context.avals_out) for size in aval.shape):
+        raise ArgumentError(
+            "a program is compiled for sizes that are numbers", hint="export it without symbolic shapes"
+        )
     if not registered():
         return through_callback(context, run, *operands)
     places = [tuple(Place(aval.shape, aval.dtype) for aval in avals) for avals in (context.avals_in, context.avals_out)]

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import ShapedArray
-from jax.extend.core import Primitive
+from jax.extend.core import Primitive, primal_dtype_to_tangent_dtype
 from jax.interpreters import ad, batching, mlir
 
 from ...arrays import Array
@@ -97,8 +97,16 @@ call_p.multiple_results = True
 
 
 def _values(*operands: Any, call: Call) -> list[Any]:
-    """Outside of compiled code: on the memory of the operands, and what is made belongs to JAX from then on."""
+    """Outside of compiled code: on the memory of the operands, and what is made belongs to JAX from then on. Operands
+    that were put on a device go where JAX puts the results of compiled code."""
+    if any(isinstance(operand, jax.Array) and operand.committed for operand in operands):
+        return _compiled(*operands, call=call)  # type: ignore[no-any-return]
     return [jnp.asarray(array) for array in call.run([np.asarray(operand) for operand in operands])]
+
+
+@partial(jax.jit, static_argnames="call")
+def _compiled(*operands: Any, call: Call) -> list[Any]:
+    return call(*operands)
 
 
 def _shapes(*avals: Any, call: Call) -> list[Any]:
@@ -118,7 +126,7 @@ def _tangent(primals: Sequence[Any], tangents: Sequence[Any], *, call: Call) -> 
     found = reach(call.program)
     moved = {n: t for n, t in zip(call.names, tangents, strict=True) if type(t) is not ad.Zero and n in found.smooth}
     if not moved:
-        return results, [ad.Zero.from_primal_value(result) for result in results]
+        return results, [_zero(result) for result in results]
     wrt = tuple(moved)
     program = derived(call.program, tangent_step(wrt))
     read = {*program.inputs, *_read_by_adjoint(call.program, wrt)}
@@ -127,9 +135,14 @@ def _tangent(primals: Sequence[Any], tangents: Sequence[Any], *, call: Call) -> 
     made = call.of(program, operands, Along(call.program, wrt))
     dots = [made.get(f"{name}.{found.dot}") for name in call.program.outputs]
     return results, [
-        ad.Zero.from_primal_value(result) if dot is None else jax.lax.convert_element_type(dot, result.dtype)
+        _zero(result) if dot is None else jax.lax.convert_element_type(dot, result.dtype)
         for result, dot in zip(results, dots, strict=True)
     ]
+
+
+def _zero(result: Any) -> Any:
+    """The tangent of an output that does not move."""
+    return ad.Zero(ShapedArray(result.shape, primal_dtype_to_tangent_dtype(result.dtype)))
 
 
 def _transpose(seeds: Sequence[Any], *operands: Any, call: Call) -> list[Any]:

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from .operators import operators
-from .work import Numbers, Tensors, Work, back_from, batches, keep_for_back, tangents
+from .family import Numbers, Tensors, Work, back_from, batches, keep_for_back, tangents
+from .library_operators import operators
 
 PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
 transforms_active = torch._C._are_functorch_transforms_active
@@ -35,7 +35,7 @@ def launch(work: Work, tensors: Tensors, numbers: Numbers) -> Sequence[Any]:
         made = Step.apply(work, numbers, *tensors)
     else:
         return work.values(tensors, numbers)
-    return (made,) if work.single else made  # type: ignore[no-any-return]
+    return (made,) if work.single else made
 
 
 class Step(torch.autograd.Function):

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch
 
 from ...errors import ArgumentError
 from ...language.hints import closest
 from ...program import Program, program_of
 from ...training.initial import drawn, fans, is_word
-from .tensors import BACK, DTYPES, as_numpy, as_torch
+from .tensors import DTYPES, as_torch, check
 from .torch_program import TorchProgram
 
 
@@ -25,11 +24,9 @@ class Module(torch.nn.Module):
     It is called with the other inputs, by name or in their order. Options, such as `stride=2`, go with every call.
     """
 
-    def __init__(
-        self, program: Program | str, params: Mapping[str, Any], *, dtype: Any = None, **options: Any
-    ) -> None:
+    def __init__(self, program: Program | str, params: Mapping[str, Any], *, dtype: Any = None, **options: Any) -> None:
         super().__init__()
-        made = program_of(program, "torch.Module")
+        made = program_of(program, "ts.torch.Module", 'ts.torch.Module("Y[i] = a[i] * X[i]", params={"a": (3,)})')
         self.function = TorchProgram(made)
         self.options = options
         for name, value in _first_values(made, params, torch.get_default_dtype() if dtype is None else dtype).items():
@@ -79,10 +76,10 @@ def _first_values(program: Program, params: Any, dtype: Any) -> dict[str, Any]:
 
 
 def _own(name: str, tensor: Any) -> Any:
-    array = as_numpy(name, tensor)
-    if array.dtype.kind != "f" or array.dtype not in BACK:
+    check(name, tensor)
+    if not tensor.is_floating_point():
         raise ArgumentError(f"the parameter {name} has dtype {tensor.dtype}", hint=f"pass {name}.float()")
-    return as_torch(np.array(array))
+    return tensor.detach().clone(memory_format=torch.contiguous_format)
 
 
 def _way(program: Program, name: str, value: Any) -> Any:

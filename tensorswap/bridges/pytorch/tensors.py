@@ -26,16 +26,15 @@ WORDS = {
 }
 
 
-def as_numpy(name: str, tensor: Any) -> Array:
-    """The memory of a tensor as an array."""
-    try:
-        array: Array = (tensor.detach() if tensor.requires_grad else tensor).numpy()
-    except (TypeError, RuntimeError) as error:
-        check(name, tensor)
-        if tensor.is_neg():  # its elements are negated when they are read: there are none like that in memory
-            return as_numpy(name, tensor.resolve_neg())
-        raise ArgumentError(f"{name} cannot be read as an array: {str(error)[:200]}") from error
-    return array
+def as_numpy(name: str, tensor: Any, error: Exception | None = None) -> Array:
+    """The elements of a tensor that has no plain view of its memory, if they can be had; else why not."""
+    check(name, tensor)
+    if tensor.is_neg():  # its elements are negated when they are read: there are none like that in memory
+        array: Array = tensor.detach().resolve_neg().numpy()
+        return array
+    raise ArgumentError(
+        f"{name} cannot be read as an array: {str(error)[:200]}", hint="pass a tensor in the memory of this machine"
+    ) from error
 
 
 def as_torch(array: Array) -> Any:
@@ -47,7 +46,7 @@ def check(name: str, tensor: Any) -> None:
     """Refuses a tensor that is not an array in the memory of this machine, or of another type."""
     if tensor.layout is not torch.strided or tensor.is_nested:
         raise ArgumentError(f"{name} is not a dense tensor", hint=f"convert it: {name}.to_dense()")
-    if tensor.device.type not in ("cpu", "meta"):
+    if tensor.device.type != "cpu" and not tensor.is_meta:
         raise ArgumentError(
             f"{name} is on the device {tensor.device}, and programs run on the CPU", hint=f"move it: {name}.cpu()"
         )

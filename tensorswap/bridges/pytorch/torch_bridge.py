@@ -14,7 +14,7 @@ class TorchBridge:
     Module = Module
 
     def __call__(self, source: Program | str) -> TorchProgram:
-        return TorchProgram(program_of(source, "torch"))
+        return TorchProgram(program_of(source, "ts.torch", 'ts.torch("Y[i] = tanh(X[i])") or ts.torch("softmax")'))
 
     def __repr__(self) -> str:
         return "<ts.torch: programs as operators of PyTorch>"

@@ -13,13 +13,13 @@ from ...language.options import each_part
 from ...program import Program
 from ...run.arguments import merged
 from .eager_step import PLAIN, launch
-from .operators import operators
+from .library_operators import operators
 
 NUMBERS = (int, float, bool)
 
 
 class TorchProgram:
-    """A program as a function of tensors: called as the program is, in eager code, under torch.compile and torch.func."""
+    """A program as a function of tensors: called as the program is, under torch.compile and torch.func too."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -48,7 +48,7 @@ class TorchProgram:
         for name, value in arguments.items():
             if name in self._inputs and (type(value) in PLAIN or isinstance(value, torch.Tensor)):
                 given[name] = value
-            else:
+            elif value is not None:  # as PyTorch's own functions take a bias that is left out
                 numbers[name] = self._number(name, value)
         if torch.compiler.is_compiling():
             made = self.operators.call(given, list(numbers), list(numbers.values()))
@@ -64,8 +64,9 @@ class TorchProgram:
         if isinstance(value, np.generic) and isinstance(value.item(), NUMBERS):
             return value.item()  # type: ignore[no-any-return]
         loops = self.program.loops
-        if isinstance(value, torch.Tensor) and (name in loops.static_names or name in loops.indices):
-            raise DtypeError(f"{name} is a whole number, not a tensor", hint=f"pass {name}=int({name})")
+        if name in loops.static_names or name in loops.indices:
+            kind = "a tensor" if isinstance(value, torch.Tensor) else type(value).__name__
+            raise DtypeError(f"{name} is a whole number, not {kind}", hint=f"pass {name}=1 or {name}=int(...)")
         if name not in self._inputs:
             return 0  # a name that the program does not know: it tells best
         maker = "torch.from_numpy" if isinstance(value, np.ndarray) else "torch.tensor"

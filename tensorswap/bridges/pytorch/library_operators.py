@@ -17,7 +17,7 @@ import torch
 from ...errors import DerivativeError
 from ...program import Program
 from ..derived import digest
-from .work import Family, Numbers, Tensors, Work, back_from, batches, keep_for_back
+from .family import Family, Numbers, Tensors, Work, back_from, batches, keep_for_back
 
 Names = Sequence[str]
 
@@ -40,7 +40,7 @@ class Operators:
             made: Sequence[Any] = self.derived(list(tensors), names, work.form, list(numbers) or None)
             return made
         result = self.call(dict(zip(work.names, tensors, strict=True)), work.numbered, numbers)
-        return (result,) if work.single else result  # type: ignore[no-any-return]
+        return (result,) if work.single else result
 
     def call(self, tensors: dict[str, Any], numbered: Names, numbers: Numbers) -> Any:
         """The direct operator, with None for each input that is not among the tensors."""

@@ -18,6 +18,8 @@ from ...run.arguments import Outline, outlines
 from ..derived import adjoint_step, batch_steps, carried, derived, joined, reach, smooth_inputs, tangent_step
 from .tensors import BACK, DTYPES, as_numpy, as_torch, check, in_torch_words
 
+SYMBOLS = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+
 Tensors = Sequence[Any]
 Numbers = Sequence[int | float | bool]
 Launch = Callable[["Work", Tensors, Numbers], Sequence[Any]]
@@ -53,7 +55,12 @@ class Work:
         """The outputs."""
         arguments: dict[str, Any] = {}
         for name, tensor in zip(self.names, tensors, strict=True):
-            arguments[name] = as_numpy(name, tensor)
+            try:
+                arguments[name] = (tensor.detach() if tensor.requires_grad else tensor).numpy()
+            except (TypeError, RuntimeError) as error:
+                if all(each.is_meta for each in tensors):
+                    return self.shapes(tensors, numbers)
+                arguments[name] = as_numpy(name, tensor, error)
         if numbers:
             arguments.update(self.plain(numbers))
         try:
@@ -67,7 +74,7 @@ class Work:
     def plain(self, numbers: Numbers) -> dict[str, Any]:
         """The plain numbers by name. A symbol that stands for one is settled: the program depends on its value."""
         return {
-            name: int(value) if isinstance(value, torch.SymInt) else value
+            name: SYMBOLS[type(value)](value) if type(value) in SYMBOLS else value
             for name, value in zip(self.numbered, numbers, strict=True)
         }
 
@@ -86,7 +93,7 @@ class Work:
         return [torch.empty(made[n].shape, dtype=BACK[made[n].dtype], device=device) for n in program.outputs]
 
     def then(self, steps: str, places: Mapping[str, int]) -> tuple[Work, tuple[int, ...], tuple[int, ...]]:
-        """The work of a derived program, and the places of its tensors and of its numbers among those that there are."""
+        """The work of a derived program, and where its tensors and its numbers are among those that there are."""
         form = joined(self.form, steps)
         program = derived(self.family.program, form)
         names = [name for name in places if name in program.inputs]
