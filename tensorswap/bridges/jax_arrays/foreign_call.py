@@ -7,7 +7,6 @@ maker could wait for XLA in turn.
 
 from __future__ import annotations
 
-import _thread
 import ctypes
 import math
 from collections.abc import Callable, Sequence
@@ -153,24 +152,26 @@ TARGETS: dict[bytes, Target] = {}
 
 
 def _handle(address: int) -> int | None:
+    """Whatever goes wrong, XLA must hear of it as an error of its own: no exception may leave this function."""
     frame = Frame.from_address(address)
-    if frame.extension and frame.extension.contents.type == METADATA:
-        _tell_version(frame)
-        return None
-    if frame.stage != EXECUTE:
-        return None
     try:
-        named = Text.from_address(address_at(frame.attributes.items).value)
-        target = _target(ctypes.string_at(named.start, named.length))
-        results = target.run(_arrays(target.arguments, frame.arguments.items))
-        for array, result in zip(_arrays(target.results, frame.results.items), results, strict=True):
-            np.copyto(array, result, casting="same_kind")
+        if frame.extension and frame.extension.contents.type == METADATA:
+            _tell_version(frame)
+        elif frame.stage == EXECUTE:
+            _execute(frame)
     except KeyboardInterrupt:
-        _thread.interrupt_main()  # XLA takes no exceptions: the main thread hears it when XLA has returned
         return _error(frame, CANCELLED, "interrupted")
-    except BaseException as error:  # whatever it is, XLA must hear of it
+    except BaseException as error:
         return _error(frame, INVALID_ARGUMENT, f"{type(error).__name__}: {error}")
     return None
+
+
+def _execute(frame: Any) -> None:
+    named = Text.from_address(address_at(frame.attributes.items).value)
+    target = _target(ctypes.string_at(named.start, named.length))
+    results = target.run(_arrays(target.arguments, frame.arguments.items))
+    for array, result in zip(_arrays(target.results, frame.results.items), results, strict=True):
+        np.copyto(array, result, casting="same_kind")
 
 
 def _target(key: bytes) -> Target:

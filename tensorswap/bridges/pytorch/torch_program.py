@@ -59,10 +59,10 @@ class TorchProgram:
 
     def _number(self, name: str, value: Any) -> int | float | bool:
         """A plain number: the value of a scalar, a static integer or a size."""
+        if isinstance(value, np.generic):
+            value = value.item()
         if isinstance(value, NUMBERS):
             return value
-        if isinstance(value, np.generic) and isinstance(value.item(), NUMBERS):
-            return value.item()  # type: ignore[no-any-return]
         loops = self.program.loops
         if name in loops.static_names or name in loops.indices:
             kind = "a tensor" if isinstance(value, torch.Tensor) else type(value).__name__
