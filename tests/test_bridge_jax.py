@@ -326,9 +326,11 @@ def test_an_interrupt_within_compiled_code_ends_it(monkeypatch: pytest.MonkeyPat
 
 
 def test_symbolic_shapes_are_refused() -> None:
-    shape = jax.export.symbolic_shape("b, 4")
+    from jax import export
+
+    shape = export.symbolic_shape("b, 4")
     with pytest.raises(ts.SwapError, match="sizes that are numbers"):
-        jax.export.export(jax.jit(lambda x: linear(x, W)))(jax.ShapeDtypeStruct(shape, np.float64))
+        export.export(jax.jit(lambda x: linear(x, W)))(jax.ShapeDtypeStruct(shape, np.float64))
 
 
 def test_arrays_on_a_device_stay_there() -> None:

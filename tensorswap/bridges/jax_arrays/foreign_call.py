@@ -18,7 +18,8 @@ import numpy as np
 from ...arrays import Array
 from ...errors import ArgumentError
 
-METADATA, EXECUTE, MAJOR = 1, 3, 0
+METADATA, EXECUTE = 1, 3
+MAJOR, FIRST = 0, 1  # the version of the interface, and the first of its additions that handlers were asked for
 INVALID_ARGUMENT, CANCELLED = 3, 1
 
 
@@ -189,9 +190,10 @@ def _arrays(places: Sequence[Place], items: int) -> list[Array]:
 
 
 def _tell_version(frame: Any) -> None:
-    """The version is that of the caller, as long as its structures begin like those above."""
-    told, own = frame.extension.contents.metadata.contents, frame.interface.contents.version
-    told.version.major, told.version.minor = (own.major, own.minor) if own.major == MAJOR else (MAJOR, 1)
+    """The version of the caller, as long as its structures begin like those above; an early caller does not tell."""
+    told = frame.extension.contents.metadata.contents.version
+    own = frame.interface.contents.version if frame.interface else None
+    told.major, told.minor = (own.major, own.minor) if own is not None and own.major == MAJOR else (MAJOR, FIRST)
 
 
 def _error(frame: Any, code: int, message: str) -> int | None:

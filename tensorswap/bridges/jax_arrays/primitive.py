@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import ShapedArray
-from jax.extend.core import Primitive, primal_dtype_to_tangent_dtype
+from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from ...arrays import Array
@@ -142,7 +142,8 @@ def _tangent(primals: Sequence[Any], tangents: Sequence[Any], *, call: Call) -> 
 
 def _zero(result: Any) -> Any:
     """The tangent of an output that does not move."""
-    return ad.Zero(ShapedArray(result.shape, primal_dtype_to_tangent_dtype(result.dtype)))
+    smooth = np.dtype(result.dtype).kind == "f"
+    return ad.Zero(ShapedArray(result.shape, result.dtype if smooth else jax.dtypes.float0))
 
 
 def _transpose(seeds: Sequence[Any], *operands: Any, call: Call) -> list[Any]:

@@ -72,7 +72,7 @@ def _direct(made: Operators, name: str) -> Any:
 
     def split(arguments: Sequence[Any]) -> tuple[Work, list[Any], Numbers, list[int]]:
         """The work, its tensors and numbers, and the places of the tensors. PyTorch leaves out what has its default."""
-        if len(arguments) == count and all([each is not None for each in arguments]):
+        if len(arguments) == count and all(each is not None for each in arguments):
             return whole, list(arguments), (), every
         given = [k for k in range(count) if arguments[k] is not None]
         names, numbers = arguments[count : count + 2] if len(arguments) > count + 1 else (None, None)
