@@ -433,6 +433,18 @@ def test_a_module_is_one_of_pytorch_s() -> None:
     assert "tanh" in repr(layer)
 
 
+def test_others_may_take_a_module_s_parameters_over() -> None:
+    layer, x = ts.torch.Module(LINEAR, params={"W": W}), X.detach()
+    check_equal(torch.func.functional_call(layer, {"W": 2 * W.detach()}, (x,)), plain(x, 2 * W.detach()))
+    other = torch.nn.utils.parametrizations.weight_norm(copy.deepcopy(layer), "W")
+    check_equal(other(x), plain(x, layer.W))
+    assert "W" not in other._parameters
+    torch.nn.utils.prune.l1_unstructured(layer, "W", amount=0.5)
+    assert (layer.W == 0).sum() == 4
+    check_equal(layer(x), plain(x, layer.W))
+    assert "W: (2, 4)" in repr(layer)
+
+
 def test_a_module_with_options_and_all_ways_to_start() -> None:
     layer = ts.torch.Module("conv2d", params={"weight": ("he", (4, 3, 3, 3)), "bias": (4,)}, stride=2, padding=1)
     x = drawn(2, 3, 8, 8, grad=False, dtype=torch.float32)
@@ -456,6 +468,7 @@ def test_a_module_with_options_and_all_ways_to_start() -> None:
         (lambda: ts.torch.Module(LINEAR, params={"W": torch.ones(2, 4, dtype=torch.int64)}), "dtype torch.int64"),
         (lambda: ts.torch.Module(LINEAR, params={"W": (2, 4)}, dtype=torch.float16), "cannot be of dtype"),
         (lambda: ts.torch.Module("Y[i] = forward[i] * X[i]", params={"forward": (2,)}), "has a forward of its own"),
+        (lambda: ts.torch.Module("Y[i] = names[i] * X[i]", params={"names": (2,)}), "has a names of its own"),
         (lambda: ts.torch.Module(LINEAR, params={"W": (2, 4)})(X, X), "is given 2 tensors"),
         (lambda: ts.torch.Module(LINEAR, params={"W": (2, 4)})(X, W=X), "W is given twice"),
         (lambda: ts.torch.Module(LINEAR, params={"W": (2, 4)})(X, X=X), "X is given twice"),

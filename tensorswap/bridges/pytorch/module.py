@@ -29,6 +29,8 @@ class Module(torch.nn.Module):
         made = program_of(program, "ts.torch.Module", 'ts.torch.Module("Y[i] = a[i] * X[i]", params={"a": (3,)})')
         self.function = TorchProgram(made)
         self.options = options
+        self.owned = tuple(params) if isinstance(params, Mapping) else ()
+        self.names = tuple(name for name in made.inputs if name not in self.owned)
         for name, value in _first_values(made, params, torch.get_default_dtype() if dtype is None else dtype).items():
             if hasattr(self, name):
                 raise ArgumentError(
@@ -36,7 +38,6 @@ class Module(torch.nn.Module):
                     hint=f"rename it in the program, such as {name}_0",
                 )
             self.register_parameter(name, torch.nn.Parameter(value))
-        self.names = tuple(name for name in made.inputs if name not in params)
 
     def forward(self, *tensors: Any, **named: Any) -> Any:
         """One output: that tensor; several: a dict by name."""
@@ -45,14 +46,15 @@ class Module(torch.nn.Module):
                 f"the layer is given {len(tensors)} tensors", hint=f"it takes {', '.join(self.names) or 'none'}"
             )
         given = dict(zip(self.names, tensors, strict=False))
-        twice = next((name for name in named if name in given or name in self._parameters), None)
+        twice = next((name for name in named if name in given or name in self.owned), None)
         if twice is not None:
-            owner = "as a parameter of the layer" if twice in self._parameters else "by its place"
+            owner = "as a parameter of the layer" if twice in self.owned else "by its place"
             raise ArgumentError(f"{twice} is given twice", hint=f"it is there already, {owner}")
-        return self.function(**{**self.options, **self._parameters, **given, **named})
+        owned = {name: getattr(self, name) for name in self.owned}  # which others may have made properties of
+        return self.function(**{**self.options, **owned, **given, **named})
 
     def extra_repr(self) -> str:
-        told = [f"{name}: {tuple(value.shape)}" for name, value in self._parameters.items() if value is not None]
+        told = [f"{name}: {tuple(getattr(self, name).shape)}" for name in self.owned]
         return "\n".join([", ".join([*told, *(f"{name}={value}" for name, value in self.options.items())]),
                           *str(self.function.program).splitlines()])  # fmt: skip
 
