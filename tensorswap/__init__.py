@@ -1,5 +1,7 @@
 """tensorswap: index-loop statements, and their derivatives as programs of the same language."""
 
+from typing import Any
+
 from .backslash import backslash, path_weights
 from .debug import debug
 from .eager import Function, Tensor, apply, define, register, tensor
@@ -35,7 +37,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     """`ts.torch` and `ts.jax`, whose frameworks are imported when they are first asked for."""
     if name not in ("torch", "jax"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,7 +20,7 @@ import tensorswap as ts
 from tensorswap.bridges.jax_arrays import foreign_call, lowering
 from tensorswap.bridges.jax_arrays.primitive import Call
 
-from .generate import Case, statements
+from .generate import Case, programs
 
 jax.config.update("jax_enable_x64", True)
 
@@ -102,7 +102,7 @@ def test_a_transpose_of_what_is_not_linear_is_refused() -> None:
 
 
 @settings(max_examples=6, deadline=None, database=None)
-@given(statements())
+@given(programs)
 def test_generated_programs(case: Case) -> None:
     """Gradients, tangents and batches through JAX are those of the program itself."""
     program = ts.program(case.text)
@@ -307,6 +307,12 @@ def test_a_callback_serves_where_the_foreign_function_cannot(monkeypatch: pytest
 
 def test_compiled_code_calls_the_foreign_function() -> None:
     assert lowering.NAME in jax.jit(lambda x, w: linear(x, w) + 2).lower(X, W).as_text()
+
+
+def test_code_for_other_shapes_is_other_code() -> None:
+    compiled = [jax.jit(linear).lower(x, W).compile() for x in (X[:1], X)]
+    for f, x in zip(compiled, (X[:1], X), strict=True):
+        check_equal(f(x, W), plain(x, W))
 
 
 def test_code_of_a_program_that_is_not_known_here_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 import tensorswap as ts
 from tensorswap import errors
 
-from .generate import Case, statements
+from .generate import Case, programs
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: `make bridges` runs these tests")
 
@@ -127,7 +127,7 @@ def test_gradients_pass_gradcheck_twice(name: str, way: str) -> None:
 
 
 @settings(max_examples=12, deadline=None, database=None)
-@given(statements())
+@given(programs)
 def test_generated_programs(case: Case) -> None:
     """Values, gradients and batches through PyTorch are those of the program itself, in eager code and as operators."""
     program = ts.program(case.text)
@@ -434,12 +434,14 @@ def test_a_module_is_one_of_pytorch_s() -> None:
 
 
 def test_others_may_take_a_module_s_parameters_over() -> None:
+    from torch.nn.utils import prune
+
     layer, x = ts.torch.Module(LINEAR, params={"W": W}), X.detach()
     check_equal(torch.func.functional_call(layer, {"W": 2 * W.detach()}, (x,)), plain(x, 2 * W.detach()))
     other = torch.nn.utils.parametrizations.weight_norm(copy.deepcopy(layer), "W")
     check_equal(other(x), plain(x, layer.W))
     assert "W" not in other._parameters
-    torch.nn.utils.prune.l1_unstructured(layer, "W", amount=0.5)
+    prune.l1_unstructured(layer, "W", amount=0.5)
     assert (layer.W == 0).sum() == 4
     check_equal(layer(x), plain(x, layer.W))
     assert "W: (2, 4)" in repr(layer)
