@@ -592,6 +592,7 @@ def test_functions_are_copied_and_pickled() -> None:
         check_equal(other(X=X, W=W).detach(), plain(X, W).detach())
 
 
+@pytest.mark.filterwarnings("ignore:os.fork")  # which JAX warns of if another test has loaded it
 @pytest.mark.compiled
 def test_a_data_loader_calls_it_in_its_workers() -> None:
     class Data(torch.utils.data.Dataset):
