@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: test train lint test-long soak bench oracles opinfo numpy-einsum clean planted coverage
+.PHONY: test train lint test-long soak bench bridges oracles opinfo numpy-einsum clean planted coverage
 
 test: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -44,8 +44,13 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.library.bench
 	$(BIN)/python benchmarks/training/bench.py
 	$(BIN)/python benchmarks/eager.py
+	$(BIN)/python benchmarks/bridges.py
 
-# Needs PyTorch, which nothing else here does: it stores PyTorch's answers in small files for the tests.
+# Programs inside PyTorch and JAX, about five minutes; PyTorch is installed for it.
+bridges: $(VENV)/.torch
+	$(BIN)/python -m pytest tests/test_bridge_torch.py tests/test_bridge_jax.py tests/test_documentation.py
+
+# Needs PyTorch, which no other test needs: it stores PyTorch's answers in small files for the tests.
 oracles: $(VENV)/.bench
 	$(BIN)/python -m tests.library.make_answers
 
@@ -66,6 +71,10 @@ $(VENV)/.ready: pyproject.toml
 
 $(VENV)/.bench: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --editable ".[bench]"
+	touch $@
+
+$(VENV)/.torch: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --editable ".[torch]"
 	touch $@
 
 clean:

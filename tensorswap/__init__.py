@@ -6,6 +6,8 @@ from .lazy import METHODS, import_when_asked
 
 if TYPE_CHECKING:
     from .backslash import backslash, path_weights
+    from .bridges import jax as jax
+    from .bridges import torch as torch
     from .debug import debug
     from .eager.apply import apply
     from .eager.custom import Function, register
@@ -45,6 +47,7 @@ __version__ = "0.1.0"
 
 _PLACES = {  # the same as above, for those who run it: a name costs its import when it is first used
     "backslash": "backslash path_weights",
+    "bridges": "jax torch",
     "debug": "debug",
     "eager.apply": "apply",
     "eager.custom": "Function register",

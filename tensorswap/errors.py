@@ -117,5 +117,9 @@ class TrainingError(SwapError):
     """A run that went wrong on its way."""
 
 
+class PackageError(SwapError, ImportError):
+    """A package that a bridge leads to is not installed."""
+
+
 class SwapWarning(UserWarning):
     """Something that works, but slower or with less than was asked for; it is said once."""

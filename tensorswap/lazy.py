@@ -65,7 +65,8 @@ class LazyPackage(ModuleType):
             super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
-        return sorted({*vars(self), *vars(self)["_places"]} - {"_places"})
+        """What can be had whatever is installed."""
+        return sorted({*vars(self), *vars(self)["__all__"]} - {"_places"})
 
 
 def import_when_asked(package: str, places: Mapping[str, str]) -> None:

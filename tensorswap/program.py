@@ -345,6 +345,16 @@ def _of_definition(source: Source, name: str, outputs: Sequence[str] | None = No
     return Program(loops)
 
 
+def program_of(source: Program | str, asked_by: str, example: str = "ts.program(text)") -> Program:
+    """A program, or that of a text or of an op of the standard library, for a function that takes any of them."""
+    if isinstance(source, Program):
+        return source
+    if not isinstance(source, str):
+        kind = type(source).__name__
+        raise ArgumentError(f"{asked_by} takes a program, its text or the name of an op, not {kind}", hint=example)
+    return program(source) if "=" in source else load(source.strip())
+
+
 def load(path_or_name: str | Path) -> Program:
     """The program of a `.loop` file's definition, or of an op of the standard library."""
     source, name = library.source_of(path_or_name)

@@ -59,11 +59,12 @@ LAYERS = {
     "eager": "einsum errors language library program rules run",
     "training": "arrays debug errors interpret language lazy library program rules run",
     "models": "arrays errors language lazy library program training",
+    "bridges": "arrays errors language program rules run training",
     "teaching": "arrays errors language lazy program rules run",
     "backslash": "teaching",
     "compare": "teaching",
     "jacobian": "teaching",
-    "tensorswap": "backslash debug eager errors gradcheck lazy library program training",
+    "tensorswap": "backslash bridges debug eager errors gradcheck lazy library program training",
     "command": (
         "arrays datasets debug errors explain kernel language library models plan program rules run tensorswap "
         "training trust"
@@ -79,6 +80,8 @@ LATE = {  # imports within functions: Numba is loaded when something is first co
     "program -> interpret.watch", "program -> run.call", "program -> trust.certify", "program -> trust.validate",
     "program -> trust.verdicts", "run.runnable -> interpret.reference", "run.runnable -> run.call",
     "run.runnable -> run.steps",
+} | {  # PyTorch and JAX when one of them is asked for
+    "bridges -> bridges.pytorch.torch_bridge", "bridges -> bridges.jax_arrays.jax_program",
 } | {  # of the command, where a word does without
     "command.completion -> command.main", "command.doctor -> kernel.registers", "command.doctor -> run.cache",
     "command.show -> command.given_sizes", "command.show -> command.with_gradient", "command.show -> run.machine_text",
@@ -89,7 +92,8 @@ FOR_TYPES = {  # for the same reasons
     "program -> run.execute", "program -> run.kernel_times", "run.call -> run.kernel_times",
     "command.show -> plan.table", "command.show -> trust.inputs",
 } | {  # the public names, each imported when it is first used
-    "tensorswap -> backslash", "tensorswap -> debug", "tensorswap -> eager.apply", "tensorswap -> eager.custom",
+    "tensorswap -> backslash", "tensorswap -> bridges", "tensorswap -> debug", "tensorswap -> eager.apply",
+    "tensorswap -> eager.custom",
     "tensorswap -> eager.define", "tensorswap -> eager.make", "tensorswap -> eager.products",
     "tensorswap -> eager.tensor",
     "tensorswap -> errors", "tensorswap -> gradcheck", "tensorswap -> library", "tensorswap -> program",

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError
-from ..program import Program, load, program
+from ..program import Program, program, program_of
 from ..rules.activity import default_wrt, names_of
 from ..rules.derived_names import next_suffix
 from ..run.arguments import merged
@@ -42,14 +41,11 @@ def apply(
 
 @lru_cache(maxsize=1024)
 def _program(source: Program | str, outputs: tuple[str, ...] | None) -> Program:
-    if isinstance(source, Program):
-        return source if outputs is None else program(str(source), outputs)
-    if not isinstance(source, str):
-        raise ArgumentError(
-            f"apply takes a program, its text or the name of an op, not {type(source).__name__}",
-            hint='ts.apply("Y[i] = tanh(X[i])", X=x) or ts.apply("softmax", input=x)',
-        )
-    return program(source, outputs) if "=" in source else _program(load(source.strip()), outputs)
+    if outputs is None:
+        return program_of(source, "apply", 'ts.apply("Y[i] = tanh(X[i])", X=x) or ts.apply("softmax", input=x)')
+    if isinstance(source, str) and "=" in source:
+        return program(source, outputs)
+    return program(str(_program(source, None)), outputs)
 
 
 @lru_cache(maxsize=1024)

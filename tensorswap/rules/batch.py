@@ -108,5 +108,11 @@ def spelled(loops: ir.Loops, count: int, stays: bool) -> ir.Loops:
         lambda n: flat if n == ir.Index(ir.BATCH) else n,
         lambda n: ir.Index(ir.BATCH) if n == kept else n,
     ):
-        loops = ir.map_loops(loops, step)
+        still = {name: None if a is None else _access(ir.transform(a, step)) for name, a in loops.known.items()}
+        loops = replace(ir.map_loops(loops, step), known=still)
     return loops
+
+
+def _access(node: Expr) -> ir.Access:
+    assert isinstance(node, ir.Access)
+    return node

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,36 @@ BYTES = 2**46  # a result beyond this is a mistake, and is refused before anythi
 POINTS = 2**48  # values of an index, for which a kernel would need days
 
 
-def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
+@dataclass(frozen=True)
+class Outline:
+    """What is known of an array before there is one. Its sizes may be symbols that compute as integers do."""
+
+    shape: tuple[Any, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+def outlines(loops: ir.Loops, arguments: Mapping[str, Any]) -> dict[str, Outline]:
+    """The outputs of a call whose arrays are outlines, with every check that needs no elements."""
+
+    def read(name: str, value: Any) -> Any:
+        if not isinstance(value, Outline):
+            return as_array(name, value)
+        check_dtype(name, value.dtype)
+        return value
+
+    bound = bind(loops, arguments, read)
+    kinds = {name: bound.types.tensors[name] for name in loops.outputs}
+    return {
+        name: Outline(bound.sizes.shapes[name], bound.dtype if kind.weak and kind.dtype.kind == "f" else kind.dtype)
+        for name, kind in kinds.items()
+    }
+
+
+def bind(loops: ir.Loops, arguments: Mapping[str, Any], read: Callable[[str, Any], Array] | None = None) -> Bound:
     """Sorts a call's arguments into arrays, static integers and sizes, and checks all of them."""
     loops = expand(loops)
     arguments = each_part(loops, arguments)
@@ -58,15 +88,17 @@ def bind(loops: ir.Loops, arguments: Mapping[str, Any]) -> Bound:
     for name, default in loops.static_defaults.items():  # one that follows another stands behind it
         statics.setdefault(name, statics[default] if isinstance(default, str) else default)
     raw = {name: arguments.get(name, standing.get(name)) for name in loops.inputs}
-    arrays = {name: as_array(name, value) for name, value in raw.items()}
+    outlined, read = read is not None, read or as_array
+    arrays = {name: read(name, value) for name, value in raw.items()}
     known = {name: value for name, value in arguments.items() if name in loops.known and name not in arrays}
-    everything = {**{n: as_array(n, v) for n, v in known.items() if loops.known[n] is not None}, **arrays}
+    everything = {**{n: read(n, v) for n, v in known.items() if loops.known[n] is not None}, **arrays}
     loops = expand_batch(loops, {name: array.ndim for name, array in everything.items()})
     _check_ranks(loops, arrays)
     _check_integers(loops, arrays)
     rules: SizeRules = infer(loops, frozenset(given))
     sizes = resolve(loops, rules, {n: a.shape for n, a in arrays.items()}, statics, given)
-    _check_extent(loops, sizes)
+    if not outlined:  # nothing is made of an outline, and a symbol for a size is not to be asked how large it is
+        _check_extent(loops, sizes)
     plain = {name for name, value in {**raw, **known}.items() if type(value) in (bool, int, float)}
     floats = [a.dtype for name, a in everything.items() if a.dtype.kind == "f" and name not in plain]
     dtype = np.result_type(*floats) if floats else np.dtype(np.float64)
@@ -163,16 +195,22 @@ def as_array(name: str, value: Any) -> Array:
                 hint="every row of an array has the same length",
             ) from error
         raise DtypeError(f"{name} cannot be read as an array: {str(error)[:200]}", hint="pass a numpy array") from error
-    kind = array.dtype.kind
-    if (kind == "f" and array.dtype.itemsize in (4, 8)) or kind == "b" or (kind in "iu" and array.dtype.itemsize <= 8):
-        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    check_dtype(name, array.dtype)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def check_dtype(name: str, dtype: np.dtype[Any]) -> None:
+    """Refuses an array of a type that programs do not compute with."""
+    kind = dtype.kind
+    if (kind == "f" and dtype.itemsize in (4, 8)) or kind == "b" or (kind in "iu" and dtype.itemsize <= 8):
+        return
     hints = {
         "f": f"convert it: {name}.astype(np.float32)",
         "c": f"pass two inputs, {name}.real and {name}.imag",
         "O": "a ragged list or an object array has no numeric type; pass numbers of one shape",
     }
     raise DtypeError(
-        f"{name} has dtype {array.dtype}, which programs do not compute with",
+        f"{name} has dtype {dtype}, which programs do not compute with",
         hint=hints.get(kind, "use float32, float64, an integer type or bool"),
     )
 

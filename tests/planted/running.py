@@ -9,6 +9,7 @@ CACHE = "tests/test_cache.py::"
 TRUST = "tests/test_trust.py::"
 TRAINING = "tests/test_training.py::"
 EAGER = "tests/test_eager.py::"
+BRIDGE = "tests/test_bridge_jax.py::"
 
 FAULTS = (
     Fault(
@@ -129,5 +130,24 @@ FAULTS = (
         "for k in reversed(range(count if dots else 0))", "for k in range(count if dots else 0)",
         ("tests/test_einsum.py::test_forms_equal_numpy",),
         "axes line up at their end, not at their start",
+    ),
+    Fault(
+        "plain numbers that compare equal share code", "stale key", "bridges/jax_arrays/primitive.py",
+        "return Number(name, value, repr(value))", 'return Number(name, value, "")',
+        (BRIDGE + "test_plain_numbers_never_widen_and_are_told_apart",),
+        "code for 1.0 would run for 1, and that for 0.0 for -0.0",
+    ),
+    Fault(
+        "a batch keeps the place that its axis had", "swapped index", "bridges/jax_arrays/primitive.py",
+        "jnp.moveaxis(operand, axis, 0) if name in over else operand", "operand",
+        (BRIDGE + "test_transformations_are_those_of_jax[vmap over another axis]",),
+        "the index of a batch comes first",
+    ),
+    Fault(
+        "compiled code is named without its shapes", "stale key", "bridges/jax_arrays/lowering.py",
+        'told = f"{identity} {[(place.shape, place.dtype.str) for several in places for place in several]}"',
+        "told = identity",
+        (BRIDGE + "test_code_for_other_shapes_is_other_code",),
+        "the second shape would be read in the frames of the first",
     ),
 )  # fmt: skip

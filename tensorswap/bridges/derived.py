@@ -1,0 +1,101 @@
+"""Derived programs: what a framework's transformations make of one program, each named by a text.
+
+A form such as `adjoint:X,W:Y batch:X` is a list of steps, from the program that a user gave to the one that runs. It
+stands in the graphs that a framework keeps, even on disk, so it means the same in every process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..errors import ArgumentError
+from ..language import ir, render
+from ..program import Program
+from ..rules.activity import default_wrt, reached
+from ..rules.batch import expand_batch
+from ..rules.derived_names import next_suffix
+from ..rules.expand import expand
+
+MOST = 4096  # programs that are kept
+
+
+def adjoint_step(wrt: Sequence[str], of: Sequence[str]) -> str:
+    return f"adjoint:{','.join(wrt)}:{','.join(of)}"
+
+
+def tangent_step(wrt: Sequence[str]) -> str:
+    return f"tangent:{','.join(wrt)}"
+
+
+def batch_steps(program: Program, over: Sequence[str], ranks: Mapping[str, int]) -> str:
+    """An index more in front of the tensors named. What `...` stands for is written out first."""
+    named = [f"{name}={rank}" for name, rank in ranks.items()]
+    spelled = [f"ranks:{','.join(named)}"] if ir.BATCH in program.loops.indices else []
+    return " ".join([*spelled, f"batch:{','.join(over)}"])
+
+
+def joined(form: str, steps: str) -> str:
+    return f"{form} {steps}".strip()
+
+
+@lru_cache(maxsize=MOST)
+def derived(program: Program, form: str) -> Program:
+    """The program at the end of all steps."""
+    if not form:
+        return program
+    before, _, last = form.rpartition(" ")
+    origin = derived(program, before)
+    kind, *fields = last.split(":")
+    names = [field.split(",") for field in fields]
+    if kind == "adjoint":
+        return origin.adjoint(wrt=names[0], of=names[1])
+    if kind == "tangent":
+        return origin.tangent(wrt=names[0])
+    if kind == "batch":
+        return origin.batch(ir.fresh("n", origin.loops.names), over=names[0])
+    if kind == "ranks":
+        return _spelled(origin, {name: int(rank) for name, rank in (each.split("=") for each in names[0])})
+    raise ArgumentError(f"{last[:80]!r} is no step from one program to another", hint="adjoint:X:Y or batch:X")
+
+
+def _spelled(program: Program, ranks: Mapping[str, int]) -> Program:
+    """With `...` written out, in the program that it is a derivative of too."""
+    origin = program._origin
+    return Program(expand_batch(program.loops, ranks), None if origin is None else _spelled(origin, ranks))
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Which inputs and outputs of a program a derivative or a batch concerns."""
+
+    smooth: tuple[str, ...]  # inputs that some output depends on smoothly
+    grad: str  # what the names of adjoints end in
+    dot: str  # and of tangents
+
+
+@lru_cache(maxsize=MOST)
+def reach(program: Program) -> Reach:
+    loops = program.loops
+    return Reach(default_wrt(loops), next_suffix(loops, "grad"), next_suffix(loops, "dot"))
+
+
+@lru_cache(maxsize=MOST)
+def smooth_inputs(program: Program, of: tuple[str, ...]) -> frozenset[str]:
+    """The inputs that these outputs depend on smoothly."""
+    return frozenset(default_wrt(program.loops, of))
+
+
+@lru_cache(maxsize=MOST)
+def carried(program: Program, over: tuple[str, ...]) -> tuple[bool, ...]:
+    """Which outputs depend on the tensors named, and so have the index of a batch over those."""
+    found = reached(over, [(s.target.tensor, ir.tensors_read(s)) for s in program.loops.statements])
+    return tuple(name in found for name in program.outputs)
+
+
+@lru_cache(maxsize=MOST)
+def digest(program: Program) -> str:
+    """The same for equal programs in every process."""
+    return hashlib.sha256(render.program(expand(program.loops)).encode()).hexdigest()[:16]
