@@ -83,6 +83,15 @@ def random_inputs(
     return Inputs(arguments, bind(loops, arguments))
 
 
+def free_sizes(given: ir.Loops, draw: Draw) -> dict[str, int]:
+    """The static integers, and the indices whose sizes nothing else decides, with what they are if nobody says."""
+    loops = _without_dots(expand(given), {})
+    statics = _statics(loops, {name: 1 for name in loops.static_names if name not in loops.static_defaults})
+    extents = Extents(loops, {}, {}, statics, draw.sizes)
+    names = dict.fromkeys(name if name in given.indices else ir.BATCH for name in extents.chosen)
+    return {**statics, **{name: draw.sizes[k % len(draw.sizes)] for k, name in enumerate(names)}}
+
+
 def _drawn(bound: Bound, integers: Collection[str], dtype: np.dtype[Any], draw: Draw) -> dict[str, Any]:
     """Random values of the shapes that are bound. Numbers with a default keep it."""
     ranges = _ranges(bound)
