@@ -15,7 +15,7 @@ from .dataflow import Dataflow, Flow, Tensor, dataflow
 from .layers import Placed, place
 
 MOST = 160  # tensors: more of them are no picture any more
-BOX, LAYER, MARGIN = 34.0, 82.0, 24.0
+BOX, LAYER, MARGIN = 30.0, 66.0, 18.0
 LETTER, LONGEST = 7.7, 30  # width of a letter, and letters of a label
 APART = 5.0  # between a value's arrow and its gradient's
 GREEN, RED, INK, QUIET, PAPER = "#1a7f37", "#cf222e", "#24292f", "#57606a", "#ffffff"

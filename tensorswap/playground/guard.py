@@ -20,9 +20,9 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 TOKEN = "x-tensorswap-token"
 OPEN = "/assets/"  # files that are in every installation
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+POLICY = (  # the editor sets the width of a tab in an attribute, which is why those may hold style
+    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; style-src-attr 'unsafe-inline'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
     "x-content-type-options": "nosniff",

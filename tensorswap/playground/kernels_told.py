@@ -74,10 +74,7 @@ def kernels_told(text: str, sizes: Mapping[str, int]) -> dict[str, Any]:
         shown = [k.nest for k in known.executable.kernels if k.nest.statements or k.nest.joins]
         for row, nest in zip(told["rows"], shown, strict=True):
             pairs = [links.of(s) for s in nest.statements] or [links.of_tensor(nest.joins, frozenset())]
-            row["links"] = {
-                "statements": sorted(set().union(*(pair[0] for pair in pairs))),
-                "adjoints": sorted(set().union(*(pair[1] for pair in pairs))),
-            }
+            row["links"] = [{"statements": sorted(pair[0]), "adjoints": sorted(pair[1])} for pair in pairs]
         told["parts"] = [asdict(part) for part in parts(told["source"], known.executable, explained)]
         told |= _cost(table, known.executable)
     return told

@@ -14,6 +14,7 @@ import numpy as np
 from ..arrays import Array
 from ..errors import ArgumentError, GradientMismatch
 from ..gradcheck import gradcheck
+from ..language.bound import Bound
 from ..program import Program
 from ..rules.activity import default_wrt
 from ..trust.inputs import free_sizes
@@ -23,8 +24,8 @@ from .kernels_told import inputs, programs, seeds
 SIDE, SLICES = 40, 6  # cells of a heat map along an axis, and how many of a tensor with more axes are shown
 SECONDS, CALLS = 0.25, 50  # that timing takes at most
 SMALL = (6, 5, 4, 3, 2)  # sizes that a check may have, the largest that are quick
-POINTS = 60_000  # of all loops together in one run of a check
-ENTRIES = 16  # of each input that a check moves
+POINTS, STEP = 130_000, 2000  # of all loops in one run of a check; a step of a block takes as long as so many of them
+ENTRIES, LEAST = 16, 3  # of each input that a check moves, and if that takes long
 
 
 def run(text: str, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
@@ -92,8 +93,8 @@ def _plain(value: float) -> float | None:
     return float(f"{value:.4g}") if math.isfinite(value) else None
 
 
-def check(text: str, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
-    """`ts.gradcheck` at sizes at which the interpreter is quick."""
+def check(text: str, sizes: Mapping[str, int], seed: int, seconds: float = 2.0) -> dict[str, Any]:
+    """`ts.gradcheck` at sizes at which the interpreter is quick, of as many entries as it has seconds for."""
     made, _, _ = programs(text)
     if not default_wrt(made.loops):
         raise ArgumentError("no input has a derivative here", hint="an input must reach an output smoothly")
@@ -101,12 +102,15 @@ def check(text: str, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
     for most in SMALL:
         given = inputs(made, {**sizes, **{n: min(size, most) for n, size in _of_indices(made, sizes).items()}}, draw)
         index = given.bound.sizes.index
-        points = sum(math.prod(index[i] for i in s.indices) for s in given.bound.loops.statements)
-        if points <= POINTS:
+        if _points(given.bound) <= POINTS:
             break
     told = {"sizes": {name: index[name] for name in made.loops.indices if name in index}}
     try:
-        report = gradcheck(made, given.arguments, entries=ENTRIES, random_seed=seed)
+        start = time.perf_counter()
+        made.run_reference(given.arguments)
+        runs = seconds / (time.perf_counter() - start)
+        entries = min(max(int(runs / 2 / len(default_wrt(made.loops))), LEAST), ENTRIES)
+        report = gradcheck(made, given.arguments, entries=entries, random_seed=seed)
     except GradientMismatch as error:
         return {"passed": False, "text": error.faults[0].message, "hint": error.faults[0].hint, **told}
     return {
@@ -117,6 +121,15 @@ def check(text: str, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
         "product": report.product_error,
         **told,
     }
+
+
+def _points(bound: Bound) -> int:
+    """What a run costs the interpreter, which takes statements whole and blocks step by step."""
+    index = bound.sizes.index
+    return sum(
+        math.prod(index[i] for i in statement.indices) + STEP * math.prod(index[block.index] for block in blocks)
+        for statement, blocks in bound.loops.located
+    )
 
 
 def _of_indices(made: Program, sizes: Mapping[str, int]) -> dict[str, int]:

@@ -88,7 +88,10 @@ def free_sizes(given: ir.Loops, draw: Draw) -> dict[str, int]:
     loops = _without_dots(expand(given), {})
     statics = _statics(loops, {name: 1 for name in loops.static_names if name not in loops.static_defaults})
     extents = Extents(loops, {}, {}, statics, draw.sizes)
-    names = dict.fromkeys(name if name in given.indices else ir.BATCH for name in extents.chosen)
+    declared = {d.subject.index for d in loops.sizes if isinstance(d.subject, ir.Size)}
+    usual = [name for name in loops.indices if name not in declared]  # of indices that are one, the name that is not so
+    chosen = [next((n for n in usual if extents.root(n) == extents.root(name)), name) for name in extents.chosen]
+    names = dict.fromkeys(name if name in given.indices else ir.BATCH for name in chosen)
     return {**statics, **{name: draw.sizes[k % len(draw.sizes)] for k, name in enumerate(names)}}
 
 
