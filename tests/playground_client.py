@@ -14,7 +14,9 @@ from typing import Any
 import uvicorn
 
 from tensorswap.playground.guard import TOKEN
-from tensorswap.playground.server import Limits, Playground, listening
+from tensorswap.playground.server import PAGE, Limits, Playground, listening
+
+__all__ = ["PAGE", "Answer", "Client", "Limits", "listening", "running"]
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,9 @@ def _derivative(made: Program, told: Explanation, kind: str) -> list[dict[str, A
 
 def _behind(line: str, told: Explanation) -> list[int]:
     name = target_of(line.strip())
-    return [s.number for s in told.statements if name == s.target or name.startswith(f"{s.target}.")]
+    written = [s.number for s in told.statements if name == s.target or name.startswith(f"{s.target}.")]
+    derived = [a.forward for a in told.adjoints if name == a.target or name.startswith(f"{a.target}.")]
+    return sorted({*(derived or written)})
 
 
 def second_order(made: Program) -> Program:

@@ -115,7 +115,7 @@ class Playground:
             data = await asyncio.wait_for(self.read(request), self.limits.body_seconds)
             return json.loads(data)
         except TimeoutError:
-            raise HTTPException(408, "the request took too long to come") from None
+            raise HTTPException(408, "the request took too long to come", {"connection": "close"}) from None
         except (ValueError, RecursionError, ClientDisconnect):
             raise HTTPException(400, "the request is no JSON") from None
 
@@ -124,7 +124,7 @@ class Playground:
         async for piece in request.stream():
             data += piece
             if len(data) > self.limits.body:
-                raise HTTPException(413, f"at most {self.limits.body} bytes are read")
+                raise HTTPException(413, f"at most {self.limits.body} bytes are read", {"connection": "close"})
         return data
 
 

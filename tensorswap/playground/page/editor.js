@@ -103,13 +103,13 @@ export class Editor {
   // `typed`, `pointed` and `placed` hear of a new text, of the offset under the pointer (or null), and of the cursor's.
   constructor(parent, text, { typed, pointed, placed, run }) {
     const events = EditorView.domEventHandlers({
-      mousemove: (event, view) => {
+      pointermove: (event, view) => {
         const at = view.posAtCoords({ x: event.clientX, y: event.clientY }, false);
         const line = view.lineBlockAt(at);
         const top = view.documentTop;
         pointed(event.clientY >= top + line.top && event.clientY <= top + line.bottom ? at : null);
       },
-      mouseleave: () => pointed(null),
+      pointerleave: () => pointed(null),
     });
     const hears = EditorView.updateListener.of((update) => {
       if (update.docChanged) {

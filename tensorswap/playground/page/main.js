@@ -88,7 +88,7 @@ function showStatus({ faults, explanation }) {
   const shown = (tensors) => tensors.map(({ name, axes }) => make("code", {}, axes.length ? `${name}[${axes.map((axis) => (axis.includes(":") ? "·" : axis)).join(",")}]` : name));
   box.replaceChildren(
     make("span", { class: "state good" }, explanation.statements.length === 1 ? "1 statement" : `${explanation.statements.length} statements`),
-    make("span", { class: "told" }, spaced(shown(explanation.inputs)), make("span", { class: "arrow", "aria-label": "gives" }, "→"), spaced(shown(explanation.outputs))),
+    make("span", { class: "told" }, spaced(shown(explanation.inputs)), make("span", { class: "arrow" }, " → "), spaced(shown(explanation.outputs))),
   );
 }
 
