@@ -47,7 +47,7 @@ def opened(browser: Browser, address: str, size: dict[str, int], scheme: Any, sc
 def choose(page: Page, name: str) -> None:
     page.keyboard.press("Alt+e")
     page.click(f'[data-name="{name}"]')
-    page.wait_for_selector("body:not(.planning)")
+    page.wait_for_timeout(3000)
 
 
 def run(page: Page) -> None:

@@ -71,6 +71,18 @@ def shows(page: Page, text: str) -> None:
     page.wait_for_function("text => document.body.dataset.shown === text", arg=text)
 
 
+def planned(page: Page, text: str, **sizes: int) -> None:
+    """Waits until the page shows the plan of a text, with these sizes among others."""
+    page.wait_for_function(
+        """([text, sizes]) => {
+            const [planned, chosen] = JSON.parse(document.body.dataset.planned ?? "[]");
+            return planned === text && Object.entries(sizes).every(([name, size]) => chosen[name] === size);
+        }""",
+        arg=[text, sizes],
+        timeout=60_000,
+    )
+
+
 def lines(page: Page) -> list[str]:
     return page.locator("#pane-derivative .line code").all_inner_texts()
 
@@ -142,8 +154,7 @@ def test_pointing_at_a_statement_marks_its_adjoints_and_its_lines(page: Page) ->
     write(page, MODEL)
     shows(page, MODEL)
     page.click("#tab-source")
-    page.wait_for_selector("#pane-source .part")
-    page.wait_for_selector("body:not(.planning)")
+    planned(page, MODEL)
     page.locator("h1").click()
     page.hover(".cm-line >> nth=1")
     page.wait_for_selector(".cm-line.linked-forward")
@@ -169,8 +180,7 @@ def test_pointing_at_an_adjoint_marks_its_statement_and_says_why(page: Page) -> 
 
 def test_a_slider_changes_the_plan(page: Page) -> None:
     write(page, MATMUL)
-    shows(page, MATMUL)
-    page.wait_for_selector("body:not(.planning)")
+    planned(page, MATMUL)
 
     def operations() -> str:
         return page.locator(".facts dd").first.inner_text()
@@ -178,11 +188,11 @@ def test_a_slider_changes_the_plan(page: Page) -> None:
     before = operations()
     page.focus("#size-i")
     page.keyboard.press("End")
-    page.wait_for_function("before => document.querySelector('.facts dd').textContent !== before", arg=before)
+    planned(page, MATMUL, i=512)
+    assert operations() != before
     assert page.input_value("#number-i") == "512"
     page.fill("#number-k", "33")
-    page.wait_for_function("() => document.querySelector('.kernel-row') !== null && !document.body.matches('.planning')")
-    assert page.input_value("#number-k") == "33"
+    planned(page, MATMUL, i=512, k=33)
     write(page, MATMUL + " * 2")  # a size stays when the text changes
     shows(page, MATMUL + " * 2")
     assert page.input_value("#number-k") == "33"

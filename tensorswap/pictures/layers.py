@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 GAP, BEND = 26.0, 18.0  # between boxes, and the width that a bend takes
 SWEEPS, MOVES = 8, 12
@@ -28,7 +29,13 @@ class Placed:
 
 
 def place(widths: Mapping[str, float], arrows: Sequence[tuple[str, str]]) -> Placed:
-    """`arrows` hold no circle."""
+    """`arrows` hold no circle. The last places are kept: most changes of a program move nothing."""
+    return _placed(tuple(widths.items()), tuple(arrows))
+
+
+@lru_cache(maxsize=16)
+def _placed(boxes: tuple[tuple[str, float], ...], arrows: tuple[tuple[str, str], ...]) -> Placed:
+    widths = dict(boxes)
     layers = _layers(list(widths), arrows)
     rows: list[list[Joint]] = [[] for _ in range(max(layers.values(), default=0) + 1)]
     for name in widths:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -56,6 +57,8 @@ def main(memory: int, warm: str) -> None:
     if warm == "all":
         kernels_told(WARM, {})
         machine()
+    gc.collect()
+    gc.freeze()  # what is loaded now stays: nothing is gained by looking at it again while somebody types
     tell({"ready": True, "limited": limited})
     for line in sys.stdin:
         job = json.loads(line)

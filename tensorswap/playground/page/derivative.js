@@ -11,6 +11,8 @@ export class Derivative {
     this.pointing = pointing;
     this.pane = find("pane-derivative");
     this.lines = [];
+    this.scrolled = 0; // kept by hand: to ask the pane would lay out the page
+    this.pane.addEventListener("scroll", () => (this.scrolled = this.pane.scrollTop), { passive: true });
     pointing.listeners.push((found) => this.mark(found));
     this.pane.addEventListener("keydown", (event) => this.move(event));
   }
@@ -32,7 +34,7 @@ export class Derivative {
 
   draw(lines, explanation) {
     let number = 0;
-    const kept = this.pane.scrollTop;
+    const kept = this.scrolled;
     this.lines = lines.map((line) => {
       const adjoint = explanation.adjoints[(line.adjoint ?? 0) - 1];
       const declared = /^\s*(size\(|for |return )/.test(line.text);
@@ -51,7 +53,7 @@ export class Derivative {
     });
     if (this.lines.length) this.lines[0].row.tabIndex = 0;
     this.pane.replaceChildren(make("div", { class: "lines" }, this.lines.map(({ row }) => row)));
-    this.pane.scrollTop = kept;
+    if (kept) this.pane.scrollTop = kept;
     const { backward_cost: back, forward_cost: forward } = explanation;
     find("derivative-meta").textContent = number === 1 ? "1 statement" : `${number} statements`;
     find("derivative-meta").title = `Operations as the loops stand: forward ${forward.operations}, backward ${back.operations}`;

@@ -18,7 +18,12 @@ export class Graph {
     this.bar.replaceChildren(...buttons);
     this.box = make("div", { class: "drawing both" });
     this.pane.replaceChildren(this.box);
-    new ResizeObserver(() => this.fit()).observe(this.pane);
+    this.size = { width: 0, height: 0 };
+    const watch = new ResizeObserver(([entry]) => {
+      this.size = entry.contentRect;
+      this.fit();
+    });
+    watch.observe(this.pane);
     pointing.listeners.push((found) => this.mark(found));
   }
 
@@ -32,8 +37,9 @@ export class Graph {
   fit() {
     const drawn = this.box.querySelector("svg");
     if (!drawn || matchMedia("(max-width: 900px)").matches) return this.box.classList.remove("whole");
-    const scale = Math.min(1, this.pane.clientWidth / drawn.viewBox.baseVal.width);
-    this.box.classList.toggle("whole", (drawn.viewBox.baseVal.height * scale) / this.pane.clientHeight < 1.5);
+    const [wide, high] = ["width", "height"].map((name) => Number(drawn.getAttribute(name)));
+    const scale = Math.min(1, this.size.width / wide);
+    this.box.classList.toggle("whole", (high * scale) / this.size.height < 1.5);
   }
 
   show({ graph }) {
@@ -68,7 +74,8 @@ export class Graph {
       const written = !adjoint && numbers.some((number) => forward.has(number)); // a statement may read nothing
       group.classList.toggle("linked", written || ends.has(group.dataset.tensor));
     }
-    this.reveal(linked[0]);
+    clearTimeout(this.revealing);
+    this.revealing = setTimeout(() => this.reveal(linked[0]), 60); // when the page has been laid out anyway
   }
 
   reveal(group) {

@@ -33,6 +33,7 @@ const reading = new Latest("analyse", (told, asked) => {
   const stale = asked.text !== editor.text; // the next answer is on its way; this one is still nearer than the last
   if (!stale) editor.faults(answer.faults);
   showStatus(answer);
+  document.body.dataset.read = asked.text;
   state.wrong = answer.faults.length > 0;
   document.body.classList.toggle("wrong", state.wrong);
   if (state.wrong) return pointing.explain(null);
@@ -43,12 +44,12 @@ const reading = new Latest("analyse", (told, asked) => {
   sizes.show(answer);
   placed(state.cursor);
   document.body.dataset.shown = asked.text;
-  performance.mark("shown", { detail: asked.text });
   planSoon();
 });
 
-const planning = new Latest("plan", (told) => {
+const planning = new Latest("plan", (told, asked) => {
   document.body.classList.remove("planning");
+  document.body.dataset.planned = JSON.stringify([asked.text, asked.sizes]);
   const problem = told.problem ?? told.faults?.map((fault) => fault.shown).join("\n");
   if (problem) {
     for (const pane of ["pane-plan", "pane-source"]) find(pane).replaceChildren(make("p", { class: "refused" }, problem));
@@ -66,8 +67,10 @@ function read() {
 let planTimer = 0;
 function planSoon() {
   clearTimeout(planTimer);
-  document.body.classList.add("planning");
-  planTimer = setTimeout(() => planning.send({ text: state.answer ? editor.text : "", sizes: sizes.current, seed: 0 }), PLAN_DELAY);
+  planTimer = setTimeout(() => {
+    document.body.classList.add("planning");
+    planning.send({ text: editor.text, sizes: sizes.current, seed: 0 });
+  }, PLAN_DELAY);
 }
 
 let linkTimer = 0;
@@ -147,6 +150,7 @@ const sizes = new Sizes(() => {
 });
 const editor = new Editor(find("editor"), "", {
   typed: () => {
+    clearTimeout(planTimer); // what is read next asks for it again
     read();
     linkSoon();
   },

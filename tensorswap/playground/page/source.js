@@ -42,7 +42,9 @@ export class Source {
       if (ahead || back) first ??= group;
     }
     const pane = find("pane-source");
-    if (first && !pane.hidden && !pane.matches(":hover")) pane.scrollTo({ top: first.offsetTop - pane.clientHeight / 3, behavior: "smooth" });
+    clearTimeout(this.scrolling);
+    if (!first || pane.hidden || pane.matches(":hover")) return;
+    this.scrolling = setTimeout(() => pane.scrollTo({ top: first.offsetTop - pane.clientHeight / 3, behavior: "smooth" }), 60);
   }
 }
 
