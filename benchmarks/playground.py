@@ -48,7 +48,9 @@ def typed(page: Page, text: str, keys: int) -> list[float]:
     page.keyboard.press("Control+a")
     page.keyboard.insert_text(text)
     page.wait_for_function("text => document.body.dataset.shown === text", arg=text)
-    page.wait_for_function("text => (document.body.dataset.planned ?? '').startsWith(text)", arg=f"[{json.dumps(text)},")
+    page.wait_for_function(
+        "text => JSON.parse(document.body.dataset.planned ?? '[]')[0] === text", arg=text, timeout=120_000
+    )
     page.evaluate("() => { window.times = []; window.keyed = []; }")
     for k in range(keys):
         page.evaluate("() => { window.shown = window.next(); }")

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = (
     ROOT / "README.md", DOCS / "language.md", DOCS / "training.md", DOCS / "patterns.md", DOCS / "seeds.md",
-    DOCS / "trust.md", DOCS / "house.md", DOCS / "command.md",
+    DOCS / "trust.md", DOCS / "house.md", DOCS / "command.md", DOCS / "playground.md",
 )  # fmt: skip
 LANGUAGE = PAGES[1].read_text(encoding="utf-8")
 
@@ -79,7 +79,7 @@ def rows(first_cell: str) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_example_runs(page: Path) -> None:
-    few = page.name in ("command.md", "house.md", "trust.md")
+    few = page.name in ("command.md", "house.md", "playground.md", "trust.md")
     assert check_sessions(page.read_text(encoding="utf-8"), page.name) >= (4 if few else 15)
 
 

@@ -168,7 +168,7 @@ def test_what_is_no_job_is_refused(guarded: Client, content: bytes, kind: str, s
 
 
 @pytest.mark.parametrize(
-    "told", [{"sizes": 3}, {"sizes": {"i": -1}}, {"sizes": {"i": 10**9}}, {"sizes": {"i": True}}, {"seed": "x"},
+    "told", [{"sizes": 3}, {"sizes": {"i": -5000}}, {"sizes": {"i": 10**9}}, {"sizes": {"i": True}}, {"seed": "x"},
              {"seed": -1}, {"sizes": {"i": 2.5}}, {"sizes": None}],
 )  # fmt: skip
 def test_sizes_are_whole_numbers(guarded: Client, told: dict[str, Any]) -> None:
@@ -280,6 +280,20 @@ def test_what_has_no_derivative_says_so(client: Client) -> None:
     assert told["faults"] == []
     assert told["explanation"]["refused"] == "no input has a derivative here"
     assert "no input has a derivative" in client.ask("check", text=text)["faults"][0]["message"]
+
+
+def test_an_update_has_a_plan_and_runs_without_a_gradient(client: Client) -> None:
+    text = "W[i] = W[i] - rate * g[i]"
+    assert "updated in place" in client.ask("analyse", text=text)["answer"]["explanation"]["refused"]
+    assert len(client.ask("plan", text=text)["answer"]["rows"]) == 1
+    kinds = [tensor["kind"] for tensor in client.ask("run", text=text)["answer"]["tensors"]]
+    assert "gradient" not in kinds
+
+
+def test_static_integers_have_sliders_too_even_if_their_defaults_do_not_do(client: Client) -> None:
+    text = "def area(X[w], width: int = 0) -> Y[j]:\n    size(j) = width - 1\n    Y[j] += X[w] * j\n"
+    sliders = client.ask("analyse", text=text)["answer"]["sliders"]
+    assert sliders["value"] == {"width": 0, "w": 8}
 
 
 def test_values_that_are_no_numbers_are_counted(client: Client) -> None:

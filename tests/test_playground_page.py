@@ -1,12 +1,12 @@
 """The playground's page in Chromium: typing, mistakes, links between panes, sliders, examples, links, runs, keys.
 
-`make playground-test` installs a browser and runs this file. Without one it is skipped, and says so.
+`make playground-test` installs a browser and runs this file, with all examples. Without a browser it is skipped, and
+says so.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import pytest
 from tensorswap.playground.examples import Example, examples
 from tensorswap.playground.fragment import fragment, from_link
 
-from .browser import NAMES, chromium
+from .browser import MISSING, chromium, path_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -24,23 +24,26 @@ playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: m
 playground_client = pytest.importorskip(
     "tests.playground_client", reason="the server needs starlette and uvicorn: pip install 'tensorswap[playground]'"
 )
-if not any(map(shutil.which, NAMES)) and not os.environ.get("PLAYWRIGHT_BROWSERS_PATH"):
-    pytest.skip("no Chromium: make playground-test installs it", allow_module_level=True)
 
+DAY, LONG = int(os.environ["TENSORSWAP_DAY"]), bool(os.environ.get("TENSORSWAP_LONG"))
+ALL = [pytest.param(example, id=example.name) for example in examples()]
 MATMUL = "Y[i,j] += A[i,k] * B[k,j]"
 MODEL = "Z[i] += W[i,j] * x[j]\nY[i] = tanh(Z[i])\nloss += Y[i] ** 2\n"
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+def address(browser: Browser) -> Iterator[str]:
     with playground_client.running() as client:
         yield client.playground.address
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with playwright.sync_playwright() as driver, chromium(driver) as found:
-        yield found
+    with playwright.sync_playwright() as driver:
+        if path_of(driver) is None:
+            pytest.skip(MISSING)
+        with chromium(driver) as found:
+            yield found
 
 
 @pytest.fixture
@@ -111,7 +114,8 @@ def test_a_mistake_shows_a_caret_under_the_character_and_its_cure(page: Page) ->
             const range = document.createRange();
             range.setStart(caret, caret.length - 1);
             range.setEnd(caret, caret.length);
-            const [one, other] = [range.getBoundingClientRect(), document.querySelector(".fault-mark").getBoundingClientRect()];
+            const one = range.getBoundingClientRect();
+            const other = document.querySelector(".fault-mark").getBoundingClientRect();
             return {across: Math.abs(one.left - other.left), below: one.top - other.bottom};
         }"""
     )
@@ -332,7 +336,8 @@ def test_keys_reach_everything(page: Page) -> None:
 def test_everything_has_a_name_for_those_who_do_not_see_it(page: Page) -> None:
     unnamed = page.evaluate(
         """() => [...document.querySelectorAll("button, input, [role=tab], [role=tabpanel], canvas, svg[role=img]")]
-            .filter((one) => !(one.getAttribute("aria-label") || one.getAttribute("aria-labelledby") || one.textContent.trim()))
+            .filter((one) => !one.getAttribute("aria-label") && !one.getAttribute("aria-labelledby"))
+            .filter((one) => !one.textContent.trim())
             .map((one) => one.outerHTML)"""
     )
     assert unnamed == []
@@ -352,7 +357,7 @@ def test_the_server_is_missed(browser: Browser, address: str) -> None:
     page.close()
 
 
-@pytest.mark.parametrize("example", [pytest.param(example, id=example.name) for example in examples()])
+@pytest.mark.parametrize("example", ALL if LONG else ALL[DAY % 20 :: 20])
 def test_an_example_pasted_into_the_page_passes_the_gradient_check(page: Page, example: Example) -> None:
     write(page, example.text)
     shows(page, example.text)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import sys
 from pathlib import Path
 
 from ..errors import ArgumentError
 from ..language.limits import TEXT_LENGTH
 from ..playground.fragment import MARK, fragment, from_link
-from ..program import load
+from .show import read
 
 NEEDED = ("starlette", "uvicorn")
 EXAMPLES = """\
@@ -44,15 +45,19 @@ def run(chosen: argparse.Namespace) -> None:
 
 def shown(source: str) -> str:
     """The part of the address behind `#` that holds a program."""
-    if f"#{MARK}" in source or source.startswith(MARK):
-        return fragment(*from_link(source))
-    if "=" in source or "\n" in source:
-        return fragment(source)
-    path = Path(source)
-    if path.suffix == ".loop":
-        try:
-            with path.open(encoding="utf-8") as file:
-                return fragment(file.read(TEXT_LENGTH))
-        except (OSError, UnicodeDecodeError) as error:
-            raise ArgumentError(f"{source} cannot be read: {error}", hint="give a .loop file") from None
-    return fragment(str(load(source)))
+    return fragment(*from_link(source)) if f"#{MARK}" in source or source.startswith(MARK) else fragment(_text(source))
+
+
+def _text(source: str) -> str:
+    """As it was written, mistakes and all: the page shows those."""
+    if source == "-":
+        return sys.stdin.read(TEXT_LENGTH)
+    if any(character in source for character in "=[\n"):
+        return source
+    if not Path(source).suffix:
+        return str(read(source))
+    try:
+        with Path(source).open(encoding="utf-8") as file:
+            return file.read(TEXT_LENGTH)
+    except (OSError, ValueError) as error:  # a name with a NUL byte, a file that is no text
+        raise ArgumentError(f"{source[:200]} cannot be read: {error}", hint="give the path of a .loop file") from None

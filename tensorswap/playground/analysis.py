@@ -15,8 +15,7 @@ from ..program import Program, program
 from ..rules.activity import active, default_wrt, integer_uses
 from ..trust.inputs import Draw, free_sizes
 
-SIZES = (8, 6, 5, 7, 4)  # that sliders start with, in turn
-DRAW = Draw(sizes=SIZES)
+DRAW = Draw(sizes=(8,))  # where sliders start
 
 
 def analyse(text: str, derivative: str = "adjoint") -> dict[str, Any]:
@@ -59,10 +58,10 @@ def _fault(fault: Fault, text: str) -> dict[str, Any]:
     known = span is not None and span.text.removesuffix("\n") == text.removesuffix("\n")
     return {
         "message": fault.message,
-        "hint": fault.hint,
+        "hint": fault.hint.replace("--size ", ""),  # an option of the command: here it is a slider
         "start": units(text, span.start) if span and known else None,
         "end": units(text, span.end) if span and known else None,
-        "shown": str(fault),
+        "shown": str(fault).replace("--size ", ""),
     }
 
 

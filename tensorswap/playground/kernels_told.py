@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import DerivativeError
 from ..explain.explanation import Explanation, explanation
 from ..pictures.roofline import Point, roofline_svg
 from ..plan.table import PlanTable
@@ -26,13 +27,16 @@ DOUBLE = np.dtype(np.float64)
 
 
 def with_gradient(made: Program) -> Program:
-    """The program that gives all outputs and the gradient by every input that has one; itself if none has."""
+    """The program that gives all outputs and the gradient by every input that has one; itself if there is none."""
     of, wrt = smooth_outputs(made.loops), default_wrt(made.loops)
     if not of or not wrt:
         return made
     unit = all(made.loops.ranks[name] == 0 for name in of)
     derivation = ValueAndGradient(tuple(of), wrt, unit)
-    return Program(derivation(made.loops), made, derivation)
+    try:
+        return Program(derivation(made.loops), made, derivation)
+    except DerivativeError:  # the pane of the adjoint says why
+        return made
 
 
 def inputs(made: Program, sizes: Mapping[str, int], draw: Draw = DRAW) -> Inputs:

@@ -140,7 +140,7 @@ def _job(name: str, told: Any) -> dict[str, Any]:
         return {"job": name, "text": text, "derivative": kind if kind in ("tangent", "second") else ""}
     sizes, seed = told.get("sizes", {}), told.get("seed", 0)
     whole = isinstance(sizes, dict) and all(
-        isinstance(size, int) and not isinstance(size, bool) and 0 <= size <= MOST_SIZE for size in sizes.values()
+        isinstance(size, int) and not isinstance(size, bool) and abs(size) <= MOST_SIZE for size in sizes.values()
     )
     if not whole or not isinstance(seed, int) or not 0 <= seed < 2**32:
         raise HTTPException(422, f"sizes are whole numbers up to {MOST_SIZE}")

@@ -36,7 +36,7 @@ export class Sizes {
   slider(name, size) {
     const at = STEPS.findLastIndex((step) => step <= size);
     const range = make("input", { type: "range", min: "0", max: String(STEPS.length - 1), step: "1", value: String(Math.max(at, 0)), id: `size-${name}`, "aria-label": `Size of ${name}`, "aria-valuetext": String(size) });
-    const field = make("input", { type: "number", min: "0", max: String(MOST), value: String(size), "aria-label": `Size of ${name}, as a number`, id: `number-${name}` });
+    const field = make("input", { type: "number", min: String(-MOST), max: String(MOST), value: String(size), "aria-label": `Size of ${name}, as a number`, id: `number-${name}` });
     const set = (value) => {
       this.current[name] = this.chosen[name] = value;
       range.setAttribute("aria-valuetext", String(value));
@@ -50,7 +50,7 @@ export class Sizes {
     });
     field.addEventListener("input", () => {
       const value = Number(field.value);
-      if (!Number.isInteger(value) || value < 0 || value > MOST || field.value === "") return;
+      if (!Number.isInteger(value) || Math.abs(value) > MOST || field.value === "") return;
       range.value = Math.max(STEPS.findLastIndex((step) => step <= value), 0);
       set(value);
     });
