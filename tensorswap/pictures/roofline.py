@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
 WIDE, HIGH = 560.0, 260.0
-LEFT, RIGHT, TOP, BOTTOM = 62.0, 18.0, 20.0, 44.0
+LEFT, RIGHT, TOP, BOTTOM = 62.0, 18.0, 34.0, 44.0
+NEAR = 14.0  # points that share a label
 INK, QUIET, GRID, ROOF, DOT, PAPER = "#24292f", "#57606a", "#d0d7de", "#1a7f37", "#8250df", "#ffffff"
 
 
@@ -76,7 +77,7 @@ class _Plot:
             yield f'<path class="grid" d="M{LEFT:g} {y:.1f} H{WIDE - RIGHT:g}" stroke="{GRID}"/>'
             yield _text(LEFT - 8, y + 4, f"{_number(10.0 ** (power - 9))} G", "end")
         yield _text((LEFT + WIDE - RIGHT) / 2, HIGH - 8, "operations for each byte")
-        yield _text(LEFT - 52, TOP - 7, "operations a second", "start")
+        yield _text(LEFT - 52, TOP - 18, "operations a second", "start")
 
     def line(self) -> Iterator[str]:
         start, end, edge = 10.0**self.low_x, 10.0**self.high_x, self.peak / self.stream
@@ -97,8 +98,20 @@ class _Plot:
             if point.seconds:
                 reached = self.y(point.operations / point.seconds)
                 yield f'<circle class="reached" cx="{x:.1f}" cy="{reached:.1f}" r="4" fill="none" stroke="{DOT}"/>'
-            yield _text(x, roof - 10, point.name, "middle", "dot-label")
             yield "</g>"
+        yield from self.labels()
+
+    def labels(self) -> Iterator[str]:
+        """The names, together where points are side by side."""
+        groups: list[list[Point]] = []
+        for point in sorted(self.points, key=lambda point: point.intensity):
+            if groups and self.x(point.intensity) - self.x(groups[-1][0].intensity) < NEAR:
+                groups[-1].append(point)
+            else:
+                groups.append([point])
+        for group in groups:
+            x, y = self.x(group[0].intensity), self.y(self.roof(group[0].intensity))
+            yield _text(x, y - 10, ", ".join(point.name for point in group), "middle", "dot-label")
 
 
 def _text(x: float, y: float, text: str, anchor: str = "middle", kind: str = "label") -> str:

@@ -87,9 +87,9 @@ def kernels_told(text: str, sizes: Mapping[str, int]) -> dict[str, Any]:
 def _cost(table: PlanTable, made: Executable) -> dict[str, Any]:
     """What the kernels do, and how long that takes at best on this machine."""
     here = machine()
-    rows = [row for row in table.rows if row.operations and row.bytes]
-    points = [Point(f"kernel {k}", row.operations, row.bytes) for k, row in enumerate(rows, 1)]
-    seconds = sum(max(row.operations / here.operations, row.bytes / here.bytes) for row in rows)
+    rows = [(k, row) for k, row in enumerate(table.rows, 1) if row.operations and row.bytes]
+    points = [Point(str(k), row.operations, row.bytes) for k, row in rows]
+    seconds = sum(max(row.operations / here.operations, row.bytes / here.bytes) for _, row in rows)
     return {
         "operations": sum(row.operations for row in table.rows),
         "bytes": sum(row.bytes for row in table.rows),

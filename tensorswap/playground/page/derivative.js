@@ -4,6 +4,7 @@ import { find, make } from "./dom.js";
 import { meets, points } from "./pointing.js";
 import { coloured } from "./words.js";
 
+const FOLDED = 5; // lines of the forward pass before the first adjoint statement, from which on they are folded
 const EMPTY = "Point at a statement to see where it comes from.";
 
 export class Derivative {
@@ -11,6 +12,7 @@ export class Derivative {
     this.pointing = pointing;
     this.pane = find("pane-derivative");
     this.lines = [];
+    this.open = false; // what is folded, if it is
     this.scrolled = 0; // kept by hand: to ask the pane would lay out the page
     this.pane.addEventListener("scroll", () => (this.scrolled = this.pane.scrollTop), { passive: true });
     pointing.listeners.push((found) => this.mark(found));
@@ -51,12 +53,24 @@ export class Derivative {
       points(row, this.pointing, what);
       return { row, line };
     });
-    if (this.lines.length) this.lines[0].row.tabIndex = 0;
-    this.pane.replaceChildren(make("div", { class: "lines" }, this.lines.map(({ row }) => row)));
+    const rows = this.lines.map(({ row }) => row);
+    const first = rows.findIndex((row) => row.classList.contains("backward"));
+    const reached = first >= FOLDED && !this.open ? first : 0;
+    if (rows.length) rows[reached].tabIndex = 0;
+    const kids = first >= FOLDED ? [this.folded(rows.slice(0, first)), ...rows.slice(first)] : rows;
+    this.pane.replaceChildren(make("div", { class: "lines" }, kids));
     if (kept) this.pane.scrollTop = kept;
     const { backward_cost: back, forward_cost: forward } = explanation;
     find("derivative-meta").textContent = number === 1 ? "1 statement" : `${number} statements`;
     find("derivative-meta").title = `Operations as the loops stand: forward ${forward.operations}, backward ${back.operations}`;
+  }
+
+  // Values that the backward pass needs again: as they stand in the program, so they need not be seen at once.
+  folded(rows) {
+    const told = make("summary", {}, `Forward values, computed again (${rows.length} lines)`);
+    const details = make("details", { open: this.open }, told, rows);
+    details.addEventListener("toggle", () => (this.open = details.open));
+    return details;
   }
 
   mark({ forward, backward, adjoint, statement }) {
@@ -81,7 +95,7 @@ export class Derivative {
   }
 
   move(event) {
-    const rows = this.lines.map(({ row }) => row);
+    const rows = this.lines.map(({ row }) => row).filter((row) => row.offsetParent); // not those that are folded
     const at = rows.indexOf(document.activeElement);
     const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1 }[event.key];
     if (to === undefined || !rows[to]) return;

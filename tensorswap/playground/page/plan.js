@@ -33,7 +33,7 @@ export class Plan {
       make("dl", { class: "facts" }, facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)))),
       make("ol", { class: "kernels" }, kernels),
       told.note ? make("p", { class: "quiet" }, told.note) : "",
-      make("figure", {}, picture(told.roofline), make("figcaption", {}, "What the roof lets each kernel reach on this machine, measured by a matrix product and a copy.")),
+      make("figure", {}, picture(told.roofline), make("figcaption", {}, "What the roof lets each kernel, by its number, reach on this machine: measured by a matrix product and a copy.")),
     );
   }
 

@@ -2,7 +2,7 @@
 
 import { find, make, time } from "./dom.js";
 
-const SIDE = 150; // pixels of a map's longer side
+const SIDE = [150, 78]; // pixels of a map's longer side, of one alone and of one among several
 const GROUPS = [["output", "Outputs"], ["gradient", "Gradients"], ["input", "Inputs"]];
 // Values from dark to light; gradients from blue over nothing to red.
 const RISING = [[38, 30, 78], [42, 88, 140], [32, 144, 141], [90, 200, 110], [249, 231, 80]];
@@ -67,11 +67,11 @@ function tile(tensor) {
   return make("figure", { class: `tile ${kind}` }, caption, make("div", { class: "cuts" }, maps, more), told);
 }
 
-function map(cut, { kind, least, most, name, steps }, label) {
+function map(cut, { kind, least, most, name, steps, slices }, label) {
   const rows = cut.length;
   const columns = cut[0]?.length ?? 0;
   const canvas = make("canvas", { width: columns, height: rows, role: "img", "aria-label": label });
-  const side = Math.min(SIDE / Math.max(rows, columns, 1), 22);
+  const side = Math.min(SIDE[slices > 1 ? 1 : 0] / Math.max(rows, columns, 1), 22);
   canvas.style.width = `${Math.max(columns * side, 14)}px`;
   canvas.style.height = `${Math.max(rows * side, 14)}px`;
   const image = canvas.getContext("2d").createImageData(Math.max(columns, 1), Math.max(rows, 1));
