@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+.PHONY: playground-browser playground-test playground-bench playground-pictures playground-editor
 .PHONY: test train lint test-long soak bench bridges oracles opinfo numpy-einsum clean planted coverage
 
 test: $(VENV)/.ready
@@ -62,6 +63,26 @@ opinfo: $(VENV)/.bench
 # numpy's own tests of einsum, on ts.einsum, about a quarter of an hour.
 numpy-einsum: $(VENV)/.ready
 	$(BIN)/python -m tests.numpy_einsum
+
+# The playground's page in a browser, with all forty examples, some minutes. Chromium and Playwright are installed for it: by apt where that may be done.
+playground-browser: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet playwright
+	$(BIN)/python -m tests.browser
+
+playground-test: playground-browser
+	TENSORSWAP_LONG=1 $(BIN)/python -m pytest -rs tests/test_playground.py tests/test_playground_gallery.py tests/test_playground_page.py
+
+# From a key to what the page shows.
+playground-bench: playground-browser
+	$(BIN)/python benchmarks/playground.py --write
+
+# The pictures of docs/playground.md.
+playground-pictures: playground-browser
+	$(BIN)/python docs/screenshots.py
+
+# Makes tensorswap/playground/page/codemirror.js anew, which needs Node and a network.
+playground-editor:
+	cd tensorswap/playground/editor && npm ci --no-audit --no-fund && npm run build
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

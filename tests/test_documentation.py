@@ -28,6 +28,7 @@ DOCS = ROOT / "docs"
 PAGES = (
     ROOT / "README.md", DOCS / "language.md", DOCS / "training.md", DOCS / "patterns.md", DOCS / "seeds.md",
     DOCS / "trust.md", DOCS / "house.md", DOCS / "command.md", DOCS / "pytorch.md", DOCS / "jax.md",
+    DOCS / "playground.md",
 )  # fmt: skip
 LANGUAGE = PAGES[1].read_text(encoding="utf-8")
 
@@ -81,7 +82,7 @@ def rows(first_cell: str) -> list[str]:
 def test_every_example_runs(page: Path) -> None:
     if page.name == "pytorch.md":
         pytest.importorskip("torch", reason="PyTorch is not installed: `make bridges` runs this page")
-    few = page.name in ("command.md", "house.md", "trust.md")
+    few = page.name in ("command.md", "house.md", "playground.md", "trust.md")
     assert check_sessions(page.read_text(encoding="utf-8"), page.name) >= (4 if few else 15)
 
 

@@ -46,6 +46,7 @@ LAYERS = {
     "rules": "errors language lazy",
     "patterns": "language rules",
     "explain": "errors language patterns rules",
+    "pictures": "errors language rules",
     "interpret": "arrays errors language room",
     "plan": "language rules",
     "kernel": "",
@@ -65,15 +66,19 @@ LAYERS = {
     "compare": "teaching",
     "jacobian": "teaching",
     "tensorswap": "backslash bridges debug eager errors gradcheck lazy library program training",
+    "playground": (
+        "arrays errors explain gradcheck kernel language lower pictures plan program rules run tensorswap trust"
+    ),
     "command": (
-        "arrays datasets debug errors explain kernel language library models plan program rules run tensorswap "
-        "training trust"
+        "arrays datasets debug errors explain kernel language library models plan playground program rules run "
+        "tensorswap training trust"
     ),
     "__main__": "command",
 }
 LATE = {  # imports within functions: Numba is loaded when something is first compiled
     "run.again -> run.frame", "run.chunk -> run.compile", "run.chunk -> run.frame", "run.execute -> run.compile",
     "run.execute -> run.frame", "run.execute -> run.launch", "command.cache -> run.cache",
+    "command.play -> playground.serve",
     "trust.verdicts -> run.cache",
 } | {  # plans and kernels when a program is first called: to parse, derive and explain is quicker without them
     "program -> explain.plainly", "program -> export.c_file", "program -> export.python_file",

@@ -1,4 +1,5 @@
-"""The wheel, installed outside of the checkout, is whole: kernels/, the grammar and the type marker included."""
+"""The wheel, installed outside of the checkout, is whole: kernels/, the grammar, the type marker and the playground's
+page included."""
 
 from __future__ import annotations
 
@@ -17,6 +18,9 @@ import tensorswap as ts
 here = pathlib.Path(ts.__file__).parent
 assert str(here).startswith(sys.argv[1]), here
 assert (here / "py.typed").exists() and (here / "language" / "grammar.lark").exists()
+playground = here / "playground"
+assert (playground / "page" / "codemirror.js").exists() and (playground / "page" / "codemirror.LICENSE.txt").exists()
+assert len(list((playground / "gallery").glob("*.loop"))) == 40 and not (playground / "editor").exists()
 softmax = ts.load("softmax")
 result = softmax(input=np.zeros((2, 4)))
 assert np.allclose(result, 0.25), result

@@ -14,7 +14,7 @@ examples:
   eval "$(tensorswap completion zsh)"                                   in ~/.zshrc, after compinit
   tensorswap completion fish > ~/.config/fish/completions/tensorswap.fish
 """
-TAKES_PROGRAM = ("explain", "bench", "profile")  # words that take the name of an op, or a file
+TAKES_PROGRAM = ("explain", "playground", "bench", "profile")  # words that take the name of an op, or a file
 NAMES = "tensorswap ops --names 2>/dev/null"
 ONCE = f'[ -n "$_tensorswap_names" ] || _tensorswap_names="$({NAMES})"'
 

@@ -16,6 +16,7 @@ from .colour import marked, paint_for
 EXAMPLES = """\
 first steps:
   tensorswap explain 'Y[i,j] += A[i,k] * B[k,j]'     see the derivative, and why it is so
+  tensorswap playground                              type statements, and see all that follows
   tensorswap ops --search attention                  find an op of the library
   tensorswap bench softmax                           how fast is it here?
   tensorswap doctor                                  is everything there, and right?
@@ -36,6 +37,7 @@ class Part:
 
 PARTS = (
     Part("explain", "show", "show a program with its adjoint statements, and the rules that made them"),
+    Part("playground", "play", "open a page that shows the derivative of what you type"),
     Part("ops", "ops", "list the ops of the library, or search them"),
     Part("bench", "bench", "time a program and its gradient on random inputs"),
     Part("profile", "profile", "show where the time of a program goes, kernel by kernel"),

@@ -46,6 +46,18 @@ class Gradient:
 
 
 @dataclass(frozen=True)
+class ValueAndGradient:
+    """All outputs, and the gradient by `wrt` of `of`, as a training step has them; `unit`: of the sum of scalars."""
+
+    of: tuple[str, ...]
+    wrt: tuple[str, ...]
+    unit: bool
+
+    def __call__(self, loops: ir.Loops) -> ir.Loops:
+        return derive(loops, self.wrt, self.of, unit=self.unit, keep=loops.outputs)[0]
+
+
+@dataclass(frozen=True)
 class Tangent:
     """Along `wrt`, of all outputs or those of `only`."""
 

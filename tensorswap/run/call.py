@@ -157,22 +157,7 @@ class Caller:
 
     def plan(self, arguments: Mapping[str, Any]) -> PlanTable:
         """The kernels that a call with these arguments runs."""
-        bound = bind(self.loops, arguments)
-        known = self.prepare(bound)
-        if known.executable is None:
-            return PlanTable((), reason=known.reason)
-        made = known.executable
-        rows = [
-            row(k.nest, made.sizes, bound.dtype.itemsize) for k in made.kernels if k.nest.statements or k.nest.joins
-        ]
-        places, workspace = made.buffers
-        return PlanTable(
-            tuple(rows),
-            sum(math.prod(made.sizes.shapes[t]) * made.stored(t).itemsize for t in made.loops.outputs),
-            workspace,
-            tuple(name for name in places if name in made.loops.written),
-            "run by numpy's matrix product, which wins at these sizes" if made.products else "",
-        )
+        return plan_of(self.prepare(bind(self.loops, arguments)))
 
     def executable(self, arguments: Mapping[str, Any]) -> Executable:
         """The kernels of a call with these arguments."""
@@ -190,10 +175,7 @@ class Caller:
 
     def source(self, arguments: Mapping[str, Any]) -> str:
         """The generated Numba source of a call with these arguments."""
-        known = self.prepare(bind(self.loops, arguments))
-        if known.executable is None:
-            return f"# interpreted: {known.reason}\n"
-        return source(known.executable)
+        return source_of(self.prepare(bind(self.loops, arguments)))
 
     def for_export(self, arguments: Mapping[str, Any]) -> Executable:
         """The kernels of a call with arrays like these arguments, whatever their values, for as many threads as there
@@ -234,6 +216,27 @@ class Caller:
         executable = Executable(made.bound, threads(), made.scalars, bound.loops.inputs)
         self.certify(bound, executable.loops)
         return Prepared(executable, None, made.bound, ranges, exact)
+
+
+def plan_of(known: Prepared) -> PlanTable:
+    """What runs a call, as a table."""
+    made = known.executable
+    if made is None:
+        return PlanTable((), reason=known.reason)
+    rows = [row(k.nest, made.sizes, made.default.itemsize) for k in made.kernels if k.nest.statements or k.nest.joins]
+    places, workspace = made.buffers
+    return PlanTable(
+        tuple(rows),
+        sum(math.prod(made.sizes.shapes[t]) * made.stored(t).itemsize for t in made.loops.outputs),
+        workspace,
+        tuple(name for name in places if name in made.loops.written),
+        "run by numpy's matrix product, which wins at these sizes" if made.products else "",
+    )
+
+
+def source_of(known: Prepared) -> str:
+    """What runs a call, as a Python file."""
+    return f"# interpreted: {known.reason}\n" if known.executable is None else source(known.executable)
 
 
 def check_origin(origin: Bound) -> None:

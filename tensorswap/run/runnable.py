@@ -16,7 +16,7 @@ from ..rules.optional import optional_tensors, without
 from .arguments import bind, defaults, merged
 
 if TYPE_CHECKING:
-    from .call import Caller
+    from .call import Caller, Prepared
 
 
 class Runnable:
@@ -81,6 +81,11 @@ class Runnable:
         from .call import Caller  # with all that plans and lowers: a program that is only looked at needs none of it
 
         return Caller(self._loops, self._bound_origin, self._in_steps, self.certify)
+
+    def prepared(self, arguments: Mapping[str, Any]) -> Prepared:
+        """What would run a call with these arguments: kernels, or the reason why there are none."""
+        program = self._for_call(arguments)
+        return program._caller.prepare(bind(program._loops, {**program._caller.standing, **arguments}))
 
     def _in_steps(self, bound: Bound) -> Bound:
         """The same derivative, of the program with long products taken in steps of two: those are differentiated, so

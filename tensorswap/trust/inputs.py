@@ -83,6 +83,21 @@ def random_inputs(
     return Inputs(arguments, bind(loops, arguments))
 
 
+def free_sizes(given: ir.Loops, draw: Draw) -> dict[str, int]:
+    """The static integers, and the indices whose sizes nothing else decides, with what they are if nobody says."""
+    loops = _without_dots(expand(given), {})
+    statics = _statics(loops, {name: 1 for name in loops.static_names if name not in loops.static_defaults})
+    declared = {d.subject.index for d in loops.sizes if isinstance(d.subject, ir.Size)}
+    usual = [name for name in loops.indices if name not in declared]  # of indices that are one, the name that is not so
+    try:
+        extents = Extents(loops, {}, {}, statics, draw.sizes)
+    except ShapeError:  # by static integers that somebody must choose first: then any index may have a size
+        return {**statics, **{name: draw.sizes[0] for name in usual if name in given.indices}}
+    chosen = [next((n for n in usual if extents.root(n) == extents.root(name)), name) for name in extents.chosen]
+    names = dict.fromkeys(name if name in given.indices else ir.BATCH for name in chosen)
+    return {**statics, **{name: draw.sizes[k % len(draw.sizes)] for k, name in enumerate(names)}}
+
+
 def _drawn(bound: Bound, integers: Collection[str], dtype: np.dtype[Any], draw: Draw) -> dict[str, Any]:
     """Random values of the shapes that are bound. Numbers with a default keep it."""
     ranges = _ranges(bound)
