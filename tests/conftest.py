@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
+import zlib
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -18,6 +19,9 @@ import pytest
 from tensorswap.kernel.ir import Kernel
 from tensorswap.kernel.verify import verify
 from tensorswap.program import Program
+from tensorswap.run import machine_code
+
+LONG = bool(os.environ.get("TENSORSWAP_LONG"))
 
 os.environ.setdefault("TENSORSWAP_CACHE", str(Path(tempfile.gettempdir()) / f"tensorswap-tests-{os.getuid()}"))
 
@@ -39,6 +43,16 @@ def every_kernel_is_verified() -> Iterator[None]:
     compiled, compiler.compiled = compiler.compiled, verified
     yield
     compiler.compiled = compiled
+
+
+@pytest.fixture(autouse=True)
+def machine_code_of_a_level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM's passes take most of a small program's time. A fourth of the tests runs with them, another one each day;
+    all do in the long run, and those that ask what the passes make of a kernel."""
+    if LONG or request.node.get_closest_marker("optimised") is not None:
+        return
+    if zlib.crc32(request.node.nodeid.encode()) % 4 != int(os.environ["TENSORSWAP_DAY"]) % 4:
+        monkeypatch.setattr(machine_code, "level", 0)
 
 
 @pytest.fixture(autouse=True)

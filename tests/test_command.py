@@ -776,7 +776,7 @@ def test_bench_ends_by_ctrl_c() -> None:
     time.sleep(1)
     process.send_signal(signal.SIGINT)
     _, messages = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, messages
     assert messages.endswith("tensorswap: interrupted\n")
     assert "Traceback" not in messages
 

@@ -120,6 +120,7 @@ def test_large_enough_for_threads(threads: int, monkeypatch: pytest.MonkeyPatch)
     check_compiled(program.adjoint(wrt=["A", "B"], of=["s"]), {**arrays, "s.grad": 1.0})
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("threads", [1, 2])
 def test_long_sums_are_sums_of_sums(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A million numbers added one by one lose three digits: the later ones meet a large sum."""

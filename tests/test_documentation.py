@@ -79,7 +79,8 @@ def rows(first_cell: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_example_runs(page: Path) -> None:
+def test_every_example_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")  # of the terminal that pages show
     if page.name == "pytorch.md":
         pytest.importorskip("torch", reason="PyTorch is not installed: `make bridges` runs this page")
     few = page.name in ("command.md", "house.md", "playground.md", "trust.md")
@@ -204,6 +205,6 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_the_drawings_are_those_of_the_script() -> None:
     drawn = runpy.run_path(str(DOCS / "draw.py"), run_name="draw")["drawings"]()
-    assert {path.name for path in (DOCS / "drawings").iterdir()} == drawn.keys()
+    assert {path.name for path in (DOCS / "drawings").glob("*.svg")} == drawn.keys()
     for name, text in drawn.items():
         assert (DOCS / "drawings" / name).read_text(encoding="utf-8") == text, f"run python docs/draw.py: {name} is old"

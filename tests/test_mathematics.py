@@ -299,12 +299,14 @@ def vector_code(loop: Loop, kind: str) -> str:
     return code
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("kind", ["f4", "f8"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_loops_are_vectorised(name: str, kind: str) -> None:
     vector_code(elementwise(name, kind), kind)
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("kind", ["f4", "f8", "i8"])
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
 def test_reductions_are_vectorised(name: str, kind: str) -> None:
@@ -312,6 +314,7 @@ def test_reductions_are_vectorised(name: str, kind: str) -> None:
     assert f"llvm.vector.reduce.{wanted}" in vector_code(reduction(name, kind), kind)
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("kind", ["f4", "f8"])
 def test_sums_of_exp_are_vectorised(kind: str) -> None:
     assert "llvm.vector.reduce.fadd" in vector_code(sum_of_exp(kind), kind)
