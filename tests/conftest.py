@@ -9,19 +9,21 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-import zlib
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
 import pytest
 
+# Every other worker compiles without LLVM's passes: that is quicker, and finds code that only seems right with them.
+# What a test starts has the level of its worker, since bits differ.
+if int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 2 and not os.environ.get("TENSORSWAP_LONG"):
+    os.environ.setdefault("TENSORSWAP_LEVEL", "0")
+
 from tensorswap.kernel.ir import Kernel
 from tensorswap.kernel.verify import verify
 from tensorswap.program import Program
 from tensorswap.run import machine_code
-
-LONG = bool(os.environ.get("TENSORSWAP_LONG"))
 
 os.environ.setdefault("TENSORSWAP_CACHE", str(Path(tempfile.gettempdir()) / f"tensorswap-tests-{os.getuid()}"))
 
@@ -46,13 +48,9 @@ def every_kernel_is_verified() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def machine_code_of_a_level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LLVM's passes take most of a small program's time. A fourth of the tests runs with them, another one each day;
-    all do in the long run, and those that ask what the passes make of a kernel."""
-    if LONG or request.node.get_closest_marker("optimised") is not None:
-        return
-    if zlib.crc32(request.node.nodeid.encode()) % 4 != int(os.environ["TENSORSWAP_DAY"]) % 4:
-        monkeypatch.setattr(machine_code, "level", 0)
+def optimised(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.node.get_closest_marker("optimised") is not None:
+        monkeypatch.setattr(machine_code, "level", machine_code.FULL)
 
 
 @pytest.fixture(autouse=True)
