@@ -296,6 +296,9 @@ def test_dark_and_light(browser: Browser, address: str, scheme: Any) -> None:
 
     before = brightness()
     assert (before < 60) == (scheme == "dark")
+    page.emulate_media(color_scheme="light" if scheme == "dark" else "dark")
+    assert (brightness() < 60) != (scheme == "dark")  # it follows the system until somebody chooses
+    page.emulate_media(color_scheme=scheme)
     page.click("#theme-button")
     assert (brightness() < 60) != (scheme == "dark")
     page.reload()

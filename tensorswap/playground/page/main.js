@@ -172,8 +172,7 @@ const chooseResult = tabs(document.querySelector(".result .tabs"), () => pointin
 
 function theme() {
   const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
+  root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
   localStorage.setItem("tensorswap-theme", root.dataset.theme);
 }
 
