@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 T = TypeVar("T")
+H = TypeVar("H")
+P = ParamSpec("P")
 
 
 class cached_property(Generic[T]):  # noqa: N801  # it stands where functools' own stood
@@ -38,6 +41,22 @@ class cached_property(Generic[T]):  # noqa: N801  # it stands where functools' o
             return self
         value = self.compute(holder)
         return vars(holder).setdefault(self.name, value)  # type: ignore[no-any-return]  # the first to come, for all
+
+
+def kept_with_program(function: Callable[Concatenate[H, P], T]) -> Callable[Concatenate[H, P], T]:
+    """A function of a frozen program, and of further arguments that can be hashed, computed once for each: the program
+    keeps the answers, which nobody changes."""
+    name = f"{function.__module__}.{function.__qualname__}"
+
+    @wraps(function)
+    def asked(program: H, /, *further: P.args, **named: P.kwargs) -> T:
+        answers: dict[Any, T] = vars(program).setdefault("_answers", {})
+        key = (name, *further, *named.items())
+        if key not in answers:
+            answers[key] = function(program, *further, **named)
+        return answers[key]
+
+    return asked
 
 
 class LazyPackage(ModuleType):

@@ -275,6 +275,9 @@ class Grid:
         everywhere = np.broadcast_to(mask, self.shape)
         places = []
         for axis, (node, extent) in enumerate(zip(access.indices, self.sizes.shapes[access.tensor], strict=True)):
+            if isinstance(node, ir.Index) and node.name not in self.fixed and self.sizes.index[node.name] <= extent:
+                places.append(np.broadcast_to(self.index(node.name), self.shape))  # all of its range is in bounds
+                continue
             place = np.broadcast_to(self.integer(node, mask), self.shape)
             bad = everywhere & ((place < 0) | (place >= extent))
             if bad.any():

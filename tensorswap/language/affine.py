@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from . import ir
 from .build import (
+    ONE,
     ZERO,
     add,
     floor_divide,
@@ -35,18 +36,25 @@ class Affine:
         return subtract_from(ZERO, self, sign=-1)
 
 
+_VARYING = (ir.Index, ir.Access)
+
+
 def is_constant(node: Expr) -> bool:
     """No index and no gathered value: the same at every point."""
-    return not any(isinstance(n, ir.Index | ir.Access) for n in ir.walk(node))
+    if isinstance(node, Number):
+        return True
+    if isinstance(node, ir.Index):
+        return False
+    return not any(isinstance(n, _VARYING) for n in ir.walk(node))
 
 
 def affine(node: Expr) -> Affine | None:
     """The affine form of an index expression, or None if it has none."""
+    if isinstance(node, ir.Index):
+        return Affine({node.name: ONE}, ZERO)
     if is_constant(node):
         return Affine({}, node)
     match node:
-        case ir.Index(name=name):
-            return Affine({name: Number(1)}, ZERO)
         case ir.Unary(operator="-", operand=operand):
             inner = affine(operand)
             return None if inner is None else _scale(inner, Number(-1))

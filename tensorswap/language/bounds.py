@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ..lazy import kept_with_program
 from . import ir
 from .affine import affine
 from .build import ONE, ZERO, add, conjuncts, is_integer, multiply, negate, subtract
@@ -35,8 +36,13 @@ class Use:
         return frozenset(n.tensor for part in parts for n in ir.walk(part) if isinstance(n, ir.Access))
 
 
-def uses(loops: ir.Loops) -> Iterator[Use]:
+@kept_with_program
+def uses(loops: ir.Loops) -> tuple[Use, ...]:
     """Every access of a program with its conditions."""
+    return tuple(_uses(loops))
+
+
+def _uses(loops: ir.Loops) -> Iterator[Use]:
     for statement, blocks in loops.located:
         atoms = conjuncts(statement.guard)
         inside = any(isinstance(atom, ir.Inside) for atom in atoms)
@@ -56,10 +62,15 @@ def unproven(loops: ir.Loops, sizes: Sizes, gathered: Mapping[str, Bounds]) -> l
         names = {*use.statement.indices, *(b.index for b in use.blocks)}
         if use.inside or any(sizes.index.get(name) == 0 for name in names):
             continue  # guarded, or no point at all
-        extents = sizes.shapes[use.access.tensor]
-        places = [numbers(place, sizes) for place in use.access.indices]
+        axes = [
+            (place, extent)
+            for place, extent in zip(use.access.indices, sizes.shapes[use.access.tensor], strict=True)
+            if not (isinstance(place, ir.Index) and sizes.index[place.name] <= extent)  # most are: nothing to prove
+        ]
+        if not axes:
+            continue
         constraints = [c for atom in use.conditions for c in at_least_zero(numbers(atom, sizes))]
-        for place, extent in zip(places, extents, strict=True):
+        for place, extent in ((numbers(place, sizes), extent) for place, extent in axes):
             low = _holds(place, constraints, sizes, gathered)
             if not (low and _holds(subtract(Number(extent - 1), place), constraints, sizes, gathered)):
                 found.append(use)

@@ -183,7 +183,7 @@ class Statement(Node):
         """The indices named, in order of first appearance: what the statement loops over, blocks aside."""
         return tuple(dict.fromkeys(n.name for n in self.nodes if isinstance(n, Index)))
 
-    @property
+    @cached_property
     def asks_inside(self) -> bool:
         """Whether `inside` stands in its guard: then it speaks of all of its accesses."""
         return any(isinstance(n, Inside) for n in self.nodes)
@@ -436,31 +436,33 @@ def children(node: Expr) -> tuple[Expr, ...]:
     return part(node) if part else ()
 
 
+_REBUILT: dict[type, Callable[[Any, tuple[Any, ...]], Expr]] = {
+    Access: lambda n, parts: Access(n.tensor, parts, span=n.span),
+    Call: lambda n, parts: Call(n.function, parts, span=n.span),
+    Binary: lambda n, parts: Binary(n.operator, *parts, span=n.span),
+    Compare: lambda n, parts: Compare(n.operator, *parts, span=n.span),
+    Logic: lambda n, parts: Logic(n.operator, *parts, span=n.span),
+    Unary: lambda n, parts: Unary(n.operator, *parts, span=n.span),
+    Conditional: lambda n, parts: Conditional(parts[1], parts[0], parts[2], span=n.span),
+    Several: lambda n, parts: Several(parts, span=n.span),
+}
+
+
 def rebuild(node: Expr, parts: tuple[Expr, ...]) -> Expr:
     """The node with other children."""
-    match node:
-        case Access():
-            return replace(node, indices=parts)
-        case Call():
-            return replace(node, arguments=parts)
-        case Binary() | Compare() | Logic():
-            return replace(node, left=parts[0], right=parts[1])
-        case Unary():
-            return replace(node, operand=parts[0])
-        case Conditional():
-            return replace(node, then=parts[0], condition=parts[1], otherwise=parts[2])
-        case Several():
-            return replace(node, values=parts)
-    return node
+    return _REBUILT[type(node)](node, parts) if parts else node
 
 
 def transform(node: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """Applies `change` to every node, children first; nodes that do not change are kept as they are."""
-    parts = children(node)
-    if parts:
-        changed = tuple(transform(part, change) for part in parts)
-        if any(a is not b for a, b in zip(parts, changed, strict=True)):
-            node = rebuild(node, changed)
+    inner = _CHILDREN.get(type(node))
+    if inner is not None:  # the hottest lines of the front half: no generator, no call that is not needed
+        parts = inner(node)
+        changed = [transform(part, change) for part in parts]
+        for old, new in zip(parts, changed, strict=True):
+            if old is not new:
+                node = rebuild(node, tuple(changed))
+                break
     return change(node)
 
 

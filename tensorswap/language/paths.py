@@ -13,23 +13,29 @@ Path = tuple[Expr, ...]
 Kind = TypeVar("Kind", bound=ir.Node)
 
 
-def found_in(node: Expr, kind: type[Kind], path: Path = ()) -> Iterator[tuple[Kind, Path]]:
+def found_in(node: Expr, kind: type[Kind], path: Path = ()) -> list[tuple[Kind, Path]]:
     """Every node of a kind, with the conditions on the way to it."""
-    if isinstance(node, kind):
-        yield node, path
-    if isinstance(node, ir.Conditional):
-        yield from found_in(node.condition, kind, path)
-        yield from found_in(node.then, kind, (*path, *conjuncts(node.condition)))
-        yield from found_in(node.otherwise, kind, (*path, opposite(node.condition)))
-    elif isinstance(node, ir.Logic):
-        yield from found_in(node.left, kind, path)
-        yield from found_in(node.right, kind, (*path, node.left if node.operator == "and" else opposite(node.left)))
-    else:
-        for part in ir.children(node):
-            yield from found_in(part, kind, path)
+    found: list[tuple[Kind, Path]] = []
+
+    def visit(node: Expr, path: Path) -> None:
+        if isinstance(node, kind):
+            found.append((node, path))
+        if isinstance(node, ir.Conditional):
+            visit(node.condition, path)
+            visit(node.then, (*path, *conjuncts(node.condition)))
+            visit(node.otherwise, (*path, opposite(node.condition)))
+        elif isinstance(node, ir.Logic):
+            visit(node.left, path)
+            visit(node.right, (*path, node.left if node.operator == "and" else opposite(node.left)))
+        else:
+            for part in ir.children(node):
+                visit(part, path)
+
+    visit(node, path)
+    return found
 
 
-def accesses(node: Expr, path: Path = ()) -> Iterator[tuple[ir.Access, Path]]:
+def accesses(node: Expr, path: Path = ()) -> list[tuple[ir.Access, Path]]:
     """Every access of an expression, with the conditions on the way to it."""
     return found_in(node, ir.Access, path)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from ..errors import Fault, ShapeError, Span
+from ..lazy import kept_with_program
 from . import ir
 from .affine import Affine, affine, greatest, tidy
 from .build import WHOLE, ZERO, add, conjuncts, floor_divide, minimum, subtract
@@ -83,6 +84,7 @@ def declared_axis(loops: ir.Loops, subject: ir.AxisSize) -> Axis:
     return subject.tensor, subject.axis + (loops.ranks.get(subject.tensor, 0) if subject.axis < 0 else 0)
 
 
+@kept_with_program
 def infer(loops: ir.Loops, given: frozenset[str] = frozenset()) -> SizeRules:
     """A formula for every index and axis that has one. Indices in `given` get their size at the call."""
     index: dict[str, Expr] = {name: ir.Size(name) for name in given}
@@ -151,14 +153,15 @@ def _infer_indices(loops: ir.Loops, inputs: frozenset[str], index: dict[str, Exp
         guard = conjuncts(statement.guard)
         for access in (statement.target, *always_read(*statement.target.indices, statement.value, *guard)):
             for place, node in enumerate(access.indices):
+                if isinstance(node, ir.Index) and node.name in index:
+                    continue
                 extent: Expr | None = ir.AxisSize(access.tensor, place)
                 if access.tensor not in inputs:
                     extent = axis.get((access.tensor, place))
                 if extent is None:
                     continue
-                named = {n.index for n in ir.walk(extent) if isinstance(n, ir.Size)}
                 unknown = [i for i in ir.index_names(node) if i not in index and i != ir.BATCH]
-                if len(unknown) == 1 and unknown[0] not in named:
+                if len(unknown) == 1 and ir.Size(unknown[0]) not in ir.walk(extent):
                     bound = _largest(node, unknown[0], extent, index)
                     if bound is not None:
                         bounds.setdefault(unknown[0], []).append(bound)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ class Kind:
 WEAK_INT, WEAK_FLOAT, TRUTH = Kind(INT, True), Kind(DOUBLE, True), Kind(BOOL)
 
 
+@cache  # there are few kinds, and numpy takes its time
 def join(*kinds: Kind) -> Kind:
     """numpy's promotion, with weak kinds like plain Python numbers: they never widen."""
     strong = [k.dtype for k in kinds if not k.weak]
@@ -58,8 +60,22 @@ class Types:
     """Kinds of the tensors of one program."""
 
     tensors: dict[str, Kind]
+    _known: dict[int, tuple[Expr, Kind]] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def learn(self, tensor: str, kind: Kind) -> None:
+        """What a tensor holds. All that was known of expressions may be another one then."""
+        if self.tensors.get(tensor) != kind:
+            self.tensors[tensor] = kind
+            self._known.clear()
 
     def of(self, node: Expr) -> Kind:
+        """The kind of an expression, found once for each node: by identity, with the node, which so stays alive."""
+        known = self._known.get(id(node))
+        if known is None:
+            known = self._known[id(node)] = node, self._of(node)
+        return known[1]
+
+    def _of(self, node: Expr) -> Kind:
         match node:
             case ir.Number(value=value):
                 return WEAK_INT if isinstance(value, int) else WEAK_FLOAT
@@ -100,7 +116,7 @@ def infer_types(loops: ir.Loops, inputs: Mapping[str, Kind], known: Mapping[str,
             kind = accumulated(operator, types.of(statement.value))
             if kind.dtype.kind != "f" and is_derivative(name) and not operator.startswith("arg"):
                 kind = WEAK_FLOAT
-            types.tensors[name] = join(types.tensors[name], kind) if name in types.tensors else kind
+            types.learn(name, join(types.tensors[name], kind) if name in types.tensors else kind)
         if types.tensors == before:
             return types
 

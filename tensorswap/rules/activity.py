@@ -8,10 +8,12 @@ from ..errors import ArgumentError, DerivativeError
 from ..language import ir
 from ..language.functions import RANDOM
 from ..language.hints import closest
+from ..lazy import kept_with_program
 from .differentiate import contributions
 from .inherited_names import known_tensors
 
 
+@kept_with_program
 def integer_uses(loops: ir.Loops) -> dict[str, ir.Access]:
     """Tensors that stand inside a bracket or among the arguments of a random function: they are integers."""
     found: dict[str, ir.Access] = {}

@@ -9,6 +9,7 @@ from ..errors import ArgumentError, ProgramError, ShapeError
 from ..language import ir
 from ..language.build import product, row_major
 from ..language.ir import Expr
+from ..lazy import kept_with_program
 from .activity import names_of, reached
 
 
@@ -84,6 +85,7 @@ def expand_batch(loops: ir.Loops, ranks: Mapping[str, int]) -> ir.Loops:
     return spelled(loops, next(iter(counts.values()), 0), False)
 
 
+@kept_with_program
 def spelled(loops: ir.Loops, count: int, stays: bool) -> ir.Loops:
     """The program with so many indices in the place of `...`, or behind it if it stays."""
     known = [a for a in loops.known.values() if a is not None]
