@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from lark import Lark, Token, v_args
-from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, VisitError
-from lark.visitors import Transformer_NonRecursive
+from lark import Lark, ParseTree, Token, Tree
+from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput
 
 from ..errors import LimitError, ProgramError, Span, SyntaxFault
 from . import hints, ir, limits
@@ -47,14 +46,30 @@ def _node(kind: Callable[..., Any], *first: Any) -> Callable[..., Any]:
     return lambda self, meta, items: kind(*first, *items, span=self._span(meta))
 
 
-@v_args(meta=True)
-class _Build(Transformer_NonRecursive):  # type: ignore[type-arg]  # lark's stub lacks its parameters
-    """One method for each rule of the grammar; not recursive, so that a deep tree is no danger."""
+class _Build:
+    """One method for each rule of the grammar."""
 
     def __init__(self, text: str, functions: Known) -> None:
-        super().__init__()
         self.text, self.functions = text, functions
         self.made: set[str] = set()  # names of what nested calls give
+
+    def of(self, tree: ParseTree) -> Any:
+        """What the tree says, from its leaves up; not recursive, so that a deep tree is no danger."""
+        pending: list[Any] = [tree]
+        order: list[Any] = []
+        while pending:
+            part = pending.pop()
+            order.append(part)
+            if isinstance(part, Tree):
+                pending += part.children
+        made: list[Any] = []
+        for part in reversed(order):
+            if isinstance(part, Tree):
+                first = len(made) - len(part.children)
+                made[first:] = [getattr(self, part.data)(part.meta, made[first:])]
+            else:
+                made.append(part)
+        return made[0]
 
     def _span(self, meta: Any) -> Span:
         return Span(self.text, meta.start_pos, meta.end_pos)
@@ -465,7 +480,7 @@ def _read(text: str, start: str, functions: Known) -> Any:
     if start == "start" and not text.endswith("\n"):
         text += "\n"
     try:
-        return _Build(text, functions).transform(_grammar().parse(text, start=start))
+        return _Build(text, functions).of(_grammar().parse(text, start=start))
     except LostIndentation as lost:
         raise SyntaxFault(
             "this line is indented like no line above it",
@@ -474,8 +489,6 @@ def _read(text: str, start: str, functions: Known) -> Any:
         ) from None
     except UnexpectedInput as error:
         raise _syntax_fault(text, error) from None
-    except VisitError as error:
-        raise error.orig_exc from None
 
 
 def _syntax_fault(text: str, error: UnexpectedInput) -> SyntaxFault:
