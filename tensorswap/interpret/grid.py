@@ -271,13 +271,13 @@ class Grid:
             raise BoundsError(f"`{show(node)}` divides by zero", node.span, "keep zero out with a guard")
 
     def places(self, access: ir.Access, mask: Mask) -> list[Array]:
-        """The position on each axis, broadcast to the grid; out of bounds is an error where the mask holds."""
-        everywhere = np.broadcast_to(mask, self.shape)
+        """The position on each axis, to be broadcast to the grid; out of bounds is an error where the mask holds."""
         places = []
         for axis, (node, extent) in enumerate(zip(access.indices, self.sizes.shapes[access.tensor], strict=True)):
             if isinstance(node, ir.Index) and node.name not in self.fixed and self.sizes.index[node.name] <= extent:
-                places.append(np.broadcast_to(self.index(node.name), self.shape))  # all of its range is in bounds
+                places.append(self.index(node.name))  # all of its range is in bounds
                 continue
+            everywhere = np.broadcast_to(mask, self.shape)
             place = np.broadcast_to(self.integer(node, mask), self.shape)
             bad = everywhere & ((place < 0) | (place >= extent))
             if bad.any():
