@@ -89,7 +89,7 @@ def _declared(place: ir.Variable | ir.Memory, restrict: str = "") -> str:
 
 
 def _step(step: ir.Step, number: int) -> Iterator[str]:
-    variables, memories = ir.free(step.body)
+    variables, memories = step.free
     names = [_declared(v) for v in variables] + [_declared(m, "restrict ") for m in memories]
     yield f"/* {step.comment} */"
     yield f"static void step{number}_{step.number}({', '.join(names)}) {{"

@@ -35,6 +35,8 @@ from typing import Any
 
 import numpy as np
 
+from ..lazy import cached_property
+
 
 @dataclass(frozen=True)
 class Type:
@@ -249,11 +251,16 @@ class Point(Statement):
     address: Value
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Step(Statement):
     number: int
     comment: str
     body: Body
+
+    @cached_property
+    def free(self) -> tuple[list[Variable], list[Memory]]:
+        """What it takes: all printers ask, some of them twice."""
+        return free(self.body)
 
 
 @dataclass(frozen=True)
@@ -459,20 +466,30 @@ def total(parts: list[Value]) -> Value:
 # -- looking at them
 
 
-def parts_of(node: Any) -> Iterator[Any]:
+def parts_of(node: Any) -> list[Any]:
     """Values, memories and statements that a value or statement consists of, in the order of its fields."""
-    for field in fields(node):
-        yield from _listed(getattr(node, field.name))
+    found: list[Any] = []
+    for name in _field_names(node.__class__):
+        _list(getattr(node, name), found)
+    return found
 
 
-def _listed(item: Any) -> Iterator[Any]:
-    if isinstance(item, Value | Statement | Memory):
-        yield item
-    elif isinstance(item, Panel):
-        yield from parts_of(item)
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+def _list(item: Any, found: list[Any]) -> None:
+    if isinstance(item, _PARTS):
+        found.append(item)
     elif isinstance(item, tuple):
         for part in item:
-            yield from _listed(part)
+            _list(part, found)
+    elif isinstance(item, Panel):
+        found += parts_of(item)
+
+
+_PARTS = (Value, Statement, Memory)
 
 
 def free(body: Body) -> tuple[list[Variable], list[Memory]]:
@@ -499,7 +516,9 @@ def free(body: Body) -> tuple[list[Variable], list[Memory]]:
 def walk(nodes: Any) -> Iterator[Any]:
     """All values, memories and statements within, each before its parts; a shared value once."""
     seen: set[int] = set()
-    stack = list(_listed(nodes))[::-1]
+    stack: list[Any] = []
+    _list(nodes, stack)
+    stack.reverse()
     while stack:
         node = stack.pop()
         if id(node) in seen:
@@ -507,4 +526,4 @@ def walk(nodes: Any) -> Iterator[Any]:
         seen.add(id(node))
         yield node
         if not isinstance(node, Memory):
-            stack.extend(list(parts_of(node))[::-1])
+            stack += parts_of(node)[::-1]

@@ -164,7 +164,7 @@ class Printer:
 
     def step(self, node: ir.Step) -> None:
         """No two tensors of a step share memory, and LLVM is told so."""
-        variables, memories = ir.free(node.body)
+        variables, memories = node.free
         arguments = [self.value(v) for v in variables] + [self.memories[m.name] for m in memories]
         kind = llvm.FunctionType(llvm.VoidType(), [a.type for a in arguments])
         name, module = f"{self.function.name}_step{node.number}", self.units.with_room()

@@ -59,7 +59,7 @@ def _step(step: ir.Step, number: int) -> Iterator[str]:
 
 
 def _call(step: ir.Step, number: int) -> str:
-    variables, memories = ir.free(step.body)
+    variables, memories = step.free
     names = [variable.name for variable in variables] + [memory.name for memory in memories]
     return f"step{number}_{step.number}({', '.join(names)})"
 
