@@ -90,3 +90,23 @@ def test_a_size_given_at_the_call_sizes_the_derivative_too() -> None:
     assert ts.program(str(tangent)) == tangent
     assert tangent.run_reference({"a": 2.0, "a.dot": 1.0, "m": 3}).tolist() == [0, 0, 0, 1, 0, 2]
     assert program.adjoint(wrt=["a"]).run_reference({"a": 2.0, "Y.grad": np.ones(6), "m": 3}) == 3
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("rows", [1, 7, 8, 9, 26])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "size(i) = size(k)\nfor k down:\n    Y[k,l] -= A[i,l] * B[i,k] if l < k and i >= k",
+        "size(i) = size(k)\nfor k:\n    Y[k,l] += A[i,l] * B[i,k] if i > k + 2 and l >= k",
+        "Y[l] += A[i,l] * B[i,0] if i >= 9 and l < 20",
+        "Y[l] += A[i,l] * B[i,0] if i >= l and l > 1",
+        "Y[k,l] += A[i,l] * B[i,k] if i < 12 and i > 4 and k > 2",
+    ],
+)
+def test_sums_whose_guards_are_bounds_run_along_memory(text: str, rows: int) -> None:
+    """The loop along the target is the innermost, several terms in one go, whatever the guards leave of the sum."""
+    rng = np.random.default_rng(rows)
+    arguments = {"A": rng.normal(size=(rows, 40)), "B": rng.normal(size=(rows, rows))}
+    program = ts.program(text)
+    np.testing.assert_allclose(program(arguments), program.run_reference(arguments), rtol=1e-12, atol=1e-12)

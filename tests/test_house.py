@@ -49,7 +49,7 @@ LAYERS = {
     "pictures": "errors language rules",
     "interpret": "arrays errors language room",
     "plan": "language rules",
-    "kernel": "",
+    "kernel": "lazy",
     "lower": "kernel language plan",
     "run": "arrays errors interpret kernel language lazy lower plan room rules",
     "trust": "arrays errors interpret language plan room rules run",

@@ -30,12 +30,18 @@ def loop_order(statement: ir.Statement, scope: Scope) -> list[str]:
     if not order:
         return order
     atoms = conjuncts(statement.guard)
-    guarded = {i for atom in atoms for i in ir.index_names(atom)}
     best = max(order, key=lambda i: (score(statement, i, layout), order.index(i)))
-    if best not in guarded and score(statement, best, layout) > score(statement, order[-1], layout):
-        order.remove(best)
-        order.append(best)
+    if score(statement, best, layout) > score(statement, order[-1], layout):
+        others = [i for i in order if i != best]
+        if bounds_alone(scope, best, atoms, others):
+            order = [*others, best]
     return _behind_what_bounds_it(order, atoms)
+
+
+def bounds_alone(scope: Scope, index: str, atoms: tuple[Expr, ...], outer: list[str]) -> bool:
+    """Whether all conditions on an index become bounds of its loop inside the others: none is left to be asked."""
+    own = [atom for atom in atoms if index in ir.index_names(atom)]
+    return scope.bounds(index, own, outer)[2] == own
 
 
 def _behind_what_bounds_it(order: list[str], atoms: tuple[Expr, ...]) -> list[str]:

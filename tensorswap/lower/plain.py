@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 from contextlib import ExitStack
+from dataclasses import replace
 
-from ..kernel.ir import Set, Variable, type_of, word
+from ..kernel.ir import Number as Whole
+from ..kernel.ir import Set, Variable, extreme, type_of, word
 from ..language import ir
-from ..language.build import add
+from ..language.build import add, conjunction, conjuncts
 from ..language.ir import Expr, Number
 from ..plan.first_writes import Planned
 from .flatten import flattened
-from .loops import loop_order, loops_around, score
+from .loops import bounds_alone, loop_order, loops_around, score
 from .reduction import accumulated, combined, first_value, loaded, put, reduction
 from .scope import Scope
 from .winner import WinnerWriter
@@ -128,8 +130,16 @@ class PlainWriter:
     def jams(self, statement: ir.Statement, order: list[str], reduced: list[str]) -> bool:
         """Whether the loop runs along the target and the one around it over what is summed: several of its steps then
         go into one, so that the target is read and written less often."""
-        if len(order) < 2 or order[-1] in reduced or order[-2] not in reduced or statement.guard is not None:
+        if len(order) < 2 or order[-1] in reduced or order[-2] not in reduced:
             return False
+        atoms = conjuncts(statement.guard)
+        for atom in atoms:  # bounds by blocks alone are the same in all steps
+            free = [i for i in order if i in ir.index_names(atom)]
+            if len(free) != 1 or not bounds_alone(self.scope, free[0], (atom,), []):
+                return False
+        _, past, _ = self.scope.bounds(order[-2], list(atoms), [])
+        if any(isinstance(end, Whole) and end.value < JAM for end in past):
+            return False  # the first step of a recurrence, say
         quiet = not any(isinstance(n, ir.Call | ir.Conditional) for n in ir.walk(statement.value))
         bare = all(isinstance(e, ir.Index) for e in statement.target.indices)
         long = self.layout.typical(order[-1]) >= LONG
@@ -140,10 +150,15 @@ class PlainWriter:
     def jammed(self, statement: ir.Statement, order: list[str]) -> None:
         *outer, summed, along = order
         scope = self.scope
+        atoms = conjuncts(statement.guard)
+        statement = replace(statement, guard=conjunction(a for a in atoms if along in ir.index_names(a)))
         with ExitStack() as around:
             for index in outer:
-                around.enter_context(scope.loop(index, *scope.range(index, [], [])[:2]))
-            low, high, _ = scope.range(summed, [], [])
+                around.enter_context(scope.loop(index, *scope.range(index, list(atoms), [])[:2]))
+            low, high, _ = scope.range(summed, list(atoms), [])
+            if atoms:  # a guard may leave no terms at all
+                low = scope.set("first_term", low)
+                high = scope.set("past_terms", extreme("max", [low, high]))
             terms = [
                 ir.transform(statement.value, ir.substitute_indices({summed: add(ir.Index(summed), Number(k))}))
                 for k in range(JAM)
