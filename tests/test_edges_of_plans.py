@@ -90,3 +90,24 @@ def test_buffers_that_live_together_lie_apart() -> None:
                 if a is not b and a.first <= b.last and b.first <= a.last:
                     low, high = sorted((a, b), key=lambda buffer: starts[buffer.name])
                     assert starts[low.name] + low.size <= starts[high.name]
+
+
+HELD = {  # what holds the value comes before what needs it, behind it, turned, under a guard, in a tensor of more indices
+    "before": ("H[i,j] = exp(X[i,j])\nY[i,j] = 2 * exp(X[i,j])\nreturn Y, H", 1),
+    "behind": ("Y[i,j] = 2 * exp(X[i,j])\nH[i,j] = exp(X[i,j])\nreturn Y, H", 1),
+    "turned": ("Y[i,j] = 2 * exp(X[i,j])\nH[j,i] = exp(X[i,j])\nreturn Y, H", 1),
+    "guarded": ("Y[i] = 2 * exp(X[i,0]) if i > 1\nH[i] = exp(X[i,0]) if i > 1\nreturn Y, H", 2),
+    "wider": ("Y[i] = 2 * exp(v[i])\nH[i,j] = exp(v[i])\nG[j] = X[0,j]\nreturn Y, H, G", 2),
+    "written twice": ("Y[i] = 2 * exp(v[i])\nH[i] = exp(v[i])\nH[i+5] = v[i]\nreturn Y, H", 2),
+    "changed": ("Y[i] = 2 * exp(v[i])\nv[i] = 2 * v[i]\nH[i] = exp(v[i])\nreturn Y, H, v", 2),
+    "two": ("Y[i,j] = 2 * exp(X[i,j])\nH[i,j] = exp(X[i,j])\nG[i,j] = exp(X[i,j])\nreturn Y, H, G", 1),
+}
+
+
+@pytest.mark.parametrize(("text", "times"), HELD.values(), ids=HELD)
+def test_a_tensor_that_is_a_value_holds_it_for_others(text: str, times: int) -> None:
+    program, numbers = ts.program(text), np.random.default_rng(4)
+    shapes = {"X": (5, 7), "v": (5,)}
+    arguments = {name: numbers.normal(size=shapes[name]) for name in program.inputs}
+    check(program, arguments)
+    assert str(program.plan(arguments)).count("exp(") == times

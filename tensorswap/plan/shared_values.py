@@ -14,48 +14,73 @@ from ..rules.scalar import written_out
 from .work import Draft, Work, statements_in
 
 
+Key = tuple[Hashable, Expr | None]  # a value, by what it reads, and the guard around it
+
+
 @dataclass
 class _Use:
     value: Expr
     count: int = 0
+    holder: ir.Statement | None = None  # one that does nothing but hold the value, in a tensor of its own
 
 
 def share_values(work: Work) -> Work:
     """Among statements outside blocks."""
     draft = Draft(work.made(ir.map_loops(work.loops, _taken_apart).body))
     body = draft.loops.body
-    uses: dict[tuple[Hashable, Expr | None], _Use] = {}
+    uses: dict[Key, _Use] = {}
+    writers = Counter(statement.target.tensor for statement in draft.loops.statements)
     written: Counter[str] = Counter()
     keys: list[dict[Expr, Hashable]] = []
     for item in body:
         mine: dict[Expr, Hashable] = {}
         if isinstance(item, ir.Statement):
             for node in dict.fromkeys(_always(item.value)):
-                if node == item.value and item.operator == "=":
+                holds = node == item.value and item.operator == "="
+                if holds and not (_keeps(item) and writers[item.target.tensor] == 1):
                     continue
                 tensors = sorted({n.tensor for n in ir.walk(node) if isinstance(n, ir.Access)})
                 mine[node] = (node, tuple((name, written[name]) for name in tensors))
-                uses.setdefault((mine[node], item.guard), _Use(node)).count += 1
+                use = uses.setdefault((mine[node], item.guard), _Use(node))
+                use.count += 1
+                use.holder = use.holder or (item if holds else None)
             written[item.target.tensor] += 1
         elif isinstance(item, ir.Block):
             written.update(s.target.tensor for s in statements_in(item))
         keys.append(mine)
     shared = {key for key, use in uses.items() if use.count > 1 and _fits(use.value, key[1])}
-    held: dict[tuple[Hashable, Expr | None], ir.Access] = {}
+    held: dict[Key, ir.Access] = {}
     result: list[ir.Item] = []
+    moved: list[ir.Statement] = []  # holders that a value was needed before
     for item, mine in zip(body, keys, strict=True):
         if isinstance(item, ir.Statement):
+            if any(item is holder for holder in moved):
+                continue
             for node in sorted(mine, key=lambda n: -len(ir.walk(n))):
                 key = (mine[node], item.guard)
                 if key not in shared or not any(n == node for n in ir.walk(item.value)):
                     continue
-                if key not in held:
+                holder = uses[key].holder
+                if item is holder:
+                    held.setdefault(key, item.target)
+                    continue
+                if key not in held and holder is not None:
+                    held[key] = holder.target
+                    moved.append(holder)
+                    result.append(holder)
+                elif key not in held:
                     names = dict.fromkeys(n.name for n in ir.walk(node) if isinstance(n, ir.Index))
                     held[key] = draft.tensor("value", [ir.Index(name) for name in names])
                     result.append(ir.Statement(held[key], "=", node, item.guard))
                 item = replace(item, value=_replaced(item.value, node, held[key]))
         result.append(item)
     return draft.made(result)
+
+
+def _keeps(statement: ir.Statement) -> bool:
+    """Whether each element of the target is the value at one point."""
+    names = [ir.bare(place) for place in statement.target.indices]
+    return None not in names and sorted(map(str, names)) == sorted(ir.index_names(statement.value))
 
 
 def _replaced(value: Expr, old: Expr, new: Expr) -> Expr:
