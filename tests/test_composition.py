@@ -138,3 +138,13 @@ def test_training_reaches_data_that_enters_through_calls_alone() -> None:
 def test_what_does_not_fit_is_said_of_the_users_text(text: str, message: str) -> None:
     with pytest.raises(ts.SwapError, match=message):
         ts.program(text)
+
+
+def test_what_a_definition_keeps_to_itself_is_no_output() -> None:
+    text = "def f(X[i]) -> Y[i]:\n    T[i] = 2 * X[i]\n    Y[i] = X[i] + 1\n\nZ = f(A)"
+    program = ts.program(text)
+    assert program.outputs == ("Z",)
+    assert ts.program(str(program)).outputs == ("Z",)
+    np.testing.assert_array_equal(program(A=np.ones(3)), np.full(3, 2.0))
+    assert ts.program(f"{text}\nreturn Z").outputs == ("Z",)
+    assert ts.program(f"{text}\nU = f(Z)\nV[i] = A[i]").outputs == ("U", "V")

@@ -36,7 +36,17 @@ def inline(
     work = _Inliner(loops, definitions, library, active, {} if done is None else done)
     loops = work.caller
     body = work.items(loops.body, ())
-    return _with_array(replace(loops, body=body, sizes=(*loops.sizes, *work.sizes)), work.batched)
+    inlined = _with_array(replace(loops, body=body, sizes=(*loops.sizes, *work.sizes)), work.batched)
+    return _without_locals(inlined, loops)
+
+
+def _without_locals(inlined: ir.Loops, caller: ir.Loops) -> ir.Loops:
+    """What a definition writes for itself and nobody reads is no output of its caller."""
+    if caller.header or caller.returns is not None:
+        return inlined
+    targets = {t.tensor for item in flat_items(caller.body) if isinstance(item, ir.CallStatement) for t in item.targets}
+    own = tuple(name for name in inlined.default_outputs if name in targets or name in caller.written)
+    return inlined if own == inlined.default_outputs else replace(inlined, returns=own)
 
 
 def _with_array(loops: ir.Loops, batched: Mapping[str, ir.Access]) -> ir.Loops:
