@@ -23,9 +23,11 @@ jax.config.update("jax_enable_x64", True)
 Array = NDArray[Any]
 Arrays = dict[str, Array]
 
-BY_NAME = {entry.name: entry for entry in CORPUS}
-every = pytest.mark.parametrize("name", BY_NAME)
-second_order = pytest.mark.parametrize("name", [entry.name for entry in CORPUS if entry.second_order])
+BY_NAME = {entry.name: entry for entry in sorted(CORPUS, key=lambda entry: not entry.second_order)}
+# All tests of a program follow each other, so that one worker of two runs them and asks JAX once: pytest orders them by
+# their number among the parameters, if those are the module's.
+every = pytest.mark.parametrize("name", BY_NAME, scope="module")
+second_order = pytest.mark.parametrize("name", [n for n, e in BY_NAME.items() if e.second_order], scope="module")
 
 
 @dataclass(frozen=True)
