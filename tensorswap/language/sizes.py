@@ -241,11 +241,12 @@ def resolve(
     index: dict[str, int] = {}
     active: list[str] = []
 
-    def formula(node: Expr, key: str, named: str, declared: str) -> int:
+    def formula(node: Expr, named: str, declared: str, span: Callable[[], Span | None]) -> int:
         """The value of a size that others may ask for meanwhile."""
-        if key in active:
-            raise ShapeError(f"the size of {named} depends on itself", hint=f"declare `{declared} = ...`")
-        active.append(key)
+        if declared in active:
+            way = " needs ".join([*active[active.index(declared) :], declared])
+            raise ShapeError(f"the size of {named} depends on itself: {way}", span(), f"declare `{declared} = ...`")
+        active.append(declared)
         value = evaluate(node, size_of, axis_of, statics)
         active.pop()
         return value
@@ -256,8 +257,10 @@ def resolve(
         if name not in given and name not in rules.index:
             raise _missing_size(loops, name)
         known = given.get(name)
-        index[name] = formula(rules.index[name], name, f"index {name}", f"size({name})") if known is None else known
-        return index[name]
+        if known is None:
+            known = formula(rules.index[name], f"index {name}", f"size({name})", lambda: _span_of(loops, name))
+        index[name] = known
+        return known
 
     def axis_of(tensor: str, place: int) -> int:
         if tensor in shapes:
@@ -270,8 +273,9 @@ def resolve(
         place = place + loops.ranks.get(tensor, 0) if place < 0 else place
         if (tensor, place) not in rules.axis:
             raise _missing_axis(loops, tensor, place)
-        node = rules.axis[tensor, place]
-        return formula(node, f"{tensor},{place}", f"{tensor}'s axis {place}", f"size({tensor}, {place})")
+        writers = (s.target.span for s in loops.statements if s.target.tensor == tensor)
+        named, declared = f"{tensor}'s axis {place}", f"size({tensor}, {place})"
+        return formula(rules.axis[tensor, place], named, declared, lambda: next(writers, None))
 
     for name in (*loops.indices, *given):
         if name != ir.BATCH and size_of(name) < 0:
@@ -297,13 +301,21 @@ def _declaration_span(loops: ir.Loops, name: str) -> Span | None:
     return next((d.span for d in loops.sizes if d.subject == ir.Size(name)), None)
 
 
+def _span_of(loops: ir.Loops, name: str) -> Span | None:
+    """Where an index is declared, or first named."""
+    return _declaration_span(loops, name) or next((use.span for use in _uses_of(loops, name)), None)
+
+
+def _uses_of(loops: ir.Loops, name: str) -> Iterator[ir.Access]:
+    """The accesses whose brackets name an index."""
+    for statement in loops.statements:
+        for node in statement.nodes:
+            if isinstance(node, ir.Access) and any(name in ir.index_names(place) for place in node.indices):
+                yield node
+
+
 def _missing_size(loops: ir.Loops, name: str) -> ShapeError:
-    uses = [
-        n
-        for s in loops.statements
-        for n in s.nodes
-        if isinstance(n, ir.Access) and any(name in ir.index_names(e) for e in n.indices)
-    ]
+    uses = list(_uses_of(loops, name))
     where = f"; it stands in {', '.join(dict.fromkeys(show_access(u) for u in uses[:4]))}" if uses else ""
     return ShapeError(
         f"the size of index {name} cannot be found{where}",
