@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .PHONY: playground-browser playground-test playground-bench playground-pictures playground-editor
+.PHONY: notebooks notebooks-test
 .PHONY: test train lint test-long soak bench bridges oracles opinfo numpy-einsum clean planted coverage
 
 test: $(VENV)/.ready
@@ -50,6 +51,14 @@ bench: $(VENV)/.bench
 # Programs inside PyTorch and JAX, about five minutes; PyTorch is installed for it.
 bridges: $(VENV)/.torch
 	$(BIN)/python -m pytest tests/test_bridge_torch.py tests/test_bridge_jax.py tests/test_documentation.py
+
+# Runs the notebooks of docs/notebooks and stores what they show, about two minutes; PyTorch is installed for it.
+notebooks: $(VENV)/.torch
+	$(BIN)/python docs/notebooks/run.py
+
+# Runs them, and compares what they say with what is stored.
+notebooks-test: $(VENV)/.torch
+	$(BIN)/python docs/notebooks/run.py --check
 
 # Needs PyTorch, which no other test needs: it stores PyTorch's answers in small files for the tests.
 oracles: $(VENV)/.bench

@@ -36,10 +36,14 @@ def document(made: Explanation, title: str = "tensorswap") -> str:
 
 
 def fragment(made: Explanation) -> str:
-    """The part of a page that shows a program and its derivative."""
-    parts = [f"<style>{STYLE}</style>"]
-    if made.name:
-        parts.append(f"<h2>{escape(made.name)}</h2>")
+    """The part of a page that shows a program and its derivative, with its style."""
+    title = [f"<h2>{escape(made.name)}</h2>"] if made.name else []
+    return '<div class="tensorswap">\n' + "\n".join([f"<style>{STYLE}</style>", *title, *body(made)]) + "\n</div>\n"
+
+
+def body(made: Explanation) -> list[str]:
+    """Each statement with its adjoint statements, the whole adjoint program and the cost, for any style."""
+    parts: list[str] = []
     for statement in made.statements:
         parts.append(_statement(statement))
         parts += [_adjoint(made.adjoints[number - 1]) for number in statement.adjoints]
@@ -50,7 +54,7 @@ def fragment(made: Explanation) -> str:
         parts.append(f"<h3>The whole adjoint program</h3>\n<pre><code>{lines}</code></pre>")
         costs = f"forward {made.forward_cost}; backward {made.backward_cost}"
         parts.append(f'<p class="cost">{escape(costs)}</p>')
-    return '<div class="tensorswap">\n' + "\n".join(parts) + "\n</div>\n"
+    return parts
 
 
 def _statement(item: Statement) -> str:
