@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .PHONY: playground-browser playground-test playground-bench playground-pictures playground-editor
-.PHONY: notebooks notebooks-test
+.PHONY: docs notebooks notebooks-test
 .PHONY: test train lint test-long soak bench bridges oracles opinfo numpy-einsum clean planted coverage
 
 test: $(VENV)/.ready
@@ -51,6 +51,10 @@ bench: $(VENV)/.bench
 # Programs inside PyTorch and JAX, about five minutes; PyTorch is installed for it.
 bridges: $(VENV)/.torch
 	$(BIN)/python -m pytest tests/test_bridge_torch.py tests/test_bridge_jax.py tests/test_documentation.py
+
+# The site of the documentation, in docs/_build/html. A warning is an error.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
 # Runs the notebooks of docs/notebooks and stores what they show, about two minutes; PyTorch is installed for it.
 notebooks: $(VENV)/.torch
@@ -107,5 +111,9 @@ $(VENV)/.torch: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --editable ".[torch]"
 	touch $@
 
+$(VENV)/.docs: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	touch $@
+
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist build docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

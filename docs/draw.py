@@ -1,7 +1,7 @@
 """Draws the graphs of docs/patterns.md and docs/seeds.md into docs/drawings: `python docs/draw.py`.
 
 A graph is a program with one operation a statement. Each edge carries its value above the line, in green, and the
-gradient that comes back along it below the line, in red. Below an input stands the sum of what comes back to it.
+gradient that comes back along it below the line, in red. Below an input is the sum of what comes back to it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from ..explain.pieces import pieces
 
 STYLE = """
 .tensorswap-shown { font: 14px/1.5 system-ui, sans-serif; max-width: 62rem; color: inherit; }
-.tensorswap-shown h3, .tensorswap-shown h4 { font-size: 14px; margin: .2rem 0 .4rem; font-weight: 600; }
+.tensorswap-shown h3, .tensorswap-shown h4 { font-size: 14px; margin: .2rem 0 .4rem; padding: 0;
+  font-weight: 600; }
 .tensorswap-shown code, .tensorswap-shown pre { font: 13px/1.5 ui-monospace, SFMono-Regular, Menlo, monospace;
   background: none; color: inherit; padding: 0; }
 .tensorswap-shown pre { margin: .2rem 0 .6rem; white-space: pre-wrap; }
