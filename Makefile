@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .PHONY: playground-browser playground-test playground-bench playground-pictures playground-editor
-.PHONY: docs notebooks notebooks-test
+.PHONY: dist docs notebooks notebooks-test
 .PHONY: test train lint test-long soak bench bridges oracles opinfo numpy-einsum clean planted coverage
 
 test: $(VENV)/.ready
@@ -51,6 +51,13 @@ bench: $(VENV)/.bench
 # Programs inside PyTorch and JAX, about five minutes; PyTorch is installed for it.
 bridges: $(VENV)/.torch
 	$(BIN)/python -m pytest tests/test_bridge_torch.py tests/test_bridge_jax.py tests/test_documentation.py
+
+# A wheel and an sdist in dist/, with the checks of the package index.
+dist: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet twine
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
 
 # The site of the documentation, in docs/_build/html. A warning is an error.
 docs: $(VENV)/.docs

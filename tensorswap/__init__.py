@@ -44,7 +44,7 @@ __all__ = [
     "step",
     "tensor",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PLACES = {  # the same as above, for those who run it: a name costs its import when it is first used
     "backslash": "backslash path_weights",
