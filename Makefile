@@ -96,8 +96,9 @@ playground-test: playground-browser
 playground-bench: playground-browser
 	$(BIN)/python benchmarks/playground.py --write
 
-# The pictures of docs/playground.md.
+# The pictures of the playground, of a terminal and of a notebook in docs/drawings.
 playground-pictures: playground-browser
+	$(BIN)/python -m pip install --quiet nbconvert
 	$(BIN)/python docs/screenshots.py
 
 # Makes tensorswap/playground/page/codemirror.js anew, which needs Node and a network.

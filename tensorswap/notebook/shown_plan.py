@@ -17,7 +17,7 @@ def plan_page(plan: PlanTable) -> str:
     told = [f"memory: {short(plan.results)}B of results, {short(plan.workspace)}B of workspace"]
     told += [f"saved from one kernel to another: {', '.join(plan.saved)}"] if plan.saved else []
     told += plan.note.splitlines()
-    columns = table(["kernel", "runs", "operations", "moves", "statements"], rows, numbers=(2, 3))
+    columns = table(["kernel", "runs", "operations", "moves", "statements"], rows, numbers=(2, 3), wide=(1, 4))
     return part(head("Plan"), columns, *map(note, told))
 
 
@@ -25,6 +25,6 @@ def _cells(row: Row) -> list[str]:
     how = f"{escape(row.how)}{note(f'safe: {row.why}')}"
     if row.local:
         how += note(f"never stored beyond a strip: {', '.join(row.local)}")
-    work = f"{short(row.operations)}{note(row.operations_formula)}"
-    moved = f"{short(row.bytes)}B{note(row.bytes_formula)}"
-    return [how, work, moved, "<br>".join(map(code, row.statements))]
+    formulas = note(f"operations: {row.operations_formula}; bytes: {row.bytes_formula}")
+    statements = "<br>".join(map(code, row.statements)) + formulas
+    return [how, short(row.operations), f"{short(row.bytes)}B", statements]
