@@ -87,6 +87,7 @@ def functions_as_they_were() -> Iterator[None]:
     DEFINED.clear()
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # PyTorch's opcheck reads it
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_example_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")  # of the terminal that pages show

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from ..explain.pieces import pieces
+from ..explain.page import coloured
 
 SHOWN = ".tensorswap-shown" * 3  # so that rules of the notebook's own for tables and code come second
 STYLE = """
@@ -56,11 +56,7 @@ def note(text: str) -> str:
 
 def code(text: str) -> str:
     """A text of the language, in colours."""
-    coloured = "".join(
-        escape(piece) if kind in ("name", "other") else f'<span class="{kind}">{escape(piece)}</span>'
-        for kind, piece in pieces(text)
-    )
-    return f"<code>{coloured}</code>"
+    return f"<code>{coloured(text)}</code>"
 
 
 def block(text: str) -> str:
