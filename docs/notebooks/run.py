@@ -22,7 +22,7 @@ from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parent
 CHECKOUT = FOLDER.parent.parent
-PLACES = re.compile(r"(?<![\w.:/])/(?:home|root|tmp|usr|opt|work|var|Users|private|mnt)/[\w./-]+")
+PLACES = re.compile(r"(?<![\w.:/])/(?:home|root|tmp|usr|opt|var|Users|private|mnt)/[\w./-]+")
 
 
 def executed(path: Path) -> Any:
