@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .PHONY: playground-browser playground-test playground-bench playground-pictures playground-editor
+.PHONY: dist docs notebooks notebooks-test
 .PHONY: test train lint test-long soak bench bridges oracles opinfo numpy-einsum clean planted coverage
 
 test: $(VENV)/.ready
@@ -51,6 +52,25 @@ bench: $(VENV)/.bench
 bridges: $(VENV)/.torch
 	$(BIN)/python -m pytest tests/test_bridge_torch.py tests/test_bridge_jax.py tests/test_documentation.py
 
+# A wheel and an sdist in dist/, with the checks of the package index.
+dist: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet twine
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+
+# The site of the documentation, in docs/_build/html. A warning is an error.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+# Runs the notebooks of docs/notebooks and stores what they show, about two minutes; PyTorch is installed for it.
+notebooks: $(VENV)/.torch
+	$(BIN)/python docs/notebooks/run.py
+
+# Runs them, and compares what they say with what is stored.
+notebooks-test: $(VENV)/.torch
+	$(BIN)/python docs/notebooks/run.py --check
+
 # Needs PyTorch, which no other test needs: it stores PyTorch's answers in small files for the tests.
 oracles: $(VENV)/.bench
 	$(BIN)/python -m tests.library.make_answers
@@ -76,8 +96,9 @@ playground-test: playground-browser
 playground-bench: playground-browser
 	$(BIN)/python benchmarks/playground.py --write
 
-# The pictures of docs/playground.md.
+# The pictures of the playground, of a terminal and of a notebook in docs/drawings.
 playground-pictures: playground-browser
+	$(BIN)/python -m pip install --quiet nbconvert
 	$(BIN)/python docs/screenshots.py
 
 # Makes tensorswap/playground/page/codemirror.js anew, which needs Node and a network.
@@ -98,5 +119,9 @@ $(VENV)/.torch: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --editable ".[torch]"
 	touch $@
 
+$(VENV)/.docs: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	touch $@
+
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist build docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

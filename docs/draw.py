@@ -1,11 +1,14 @@
-"""Draws the graphs of docs/patterns.md and docs/seeds.md into docs/drawings: `python docs/draw.py`.
+"""Draws the graphs and plots of the documentation into docs/drawings: `python docs/draw.py`.
 
-A graph is a program with one operation a statement. Each edge carries its value above the line, in green, and the
-gradient that comes back along it below the line, in red. Below an input stands the sum of what comes back to it.
+A graph of docs/patterns.md and docs/seeds.md is a program with one operation a statement. Each edge carries its value
+above the line, in green, and the gradient that comes back along it below the line, in red. Below an input is the sum of
+what comes back to it.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +21,9 @@ import tensorswap as ts
 from tensorswap.backslash import System, backslash
 from tensorswap.language import ir
 from tensorswap.language.render import expression as show
+from tensorswap.pictures.curves import curves_svg, loss_curves
+from tensorswap.pictures.drawn import dataflow_svg
+from tensorswap.pictures.zero_pattern import sparsity_svg
 from tensorswap.rules.activity import active
 from tensorswap.rules.differentiate import contributions
 
@@ -197,10 +203,84 @@ GRAPHS: dict[str, tuple[str, dict[str, float], dict[str, float]]] = {
 }  # fmt: skip
 
 
+ATTENTION = """
+S[i,j] += Q[i,k] * K[j,k] / sqrt(size(k)) if j <= i
+top[i] max= S[i,j] if j <= i
+E[i,j] = exp(S[i,j] - stop(top[i])) if j <= i
+total[i] += E[i,j] if j <= i
+Y[i,d] += E[i,j] / total[i] * V[j,d] if j <= i
+"""
+
+
+def pattern() -> str:
+    """The Jacobian of a convolution with stride 2 and zero padding."""
+    conv = ts.program("size(i) = size(X, 0) // 2\nY[i] += X[2*i+p-1] * W[p] if inside")
+    jacobian = conv.jacobian("Y", "X").run_reference(X=np.ones(40), W=np.ones(5))
+    return sparsity_svg(jacobian, "dY/dX of a convolution with stride 2")
+
+
+def loss() -> str:
+    """Gradient descent with batches, through the interpreter: so it is the same on every machine."""
+    line = ts.program("Y[b] += X[b,i] * w[i]\nloss += (Y[b] - y[b]) ** 2 / size(b)")
+    gradient, random = line.grad(wrt=["w"]), np.random.default_rng(0)
+    w, losses = np.zeros(4), []
+    for _ in range(200):
+        X = random.standard_normal((16, 4))
+        y = X @ np.array([1.0, -2.0, 0.5, 3.0]) + 0.2 * random.standard_normal(16)
+        result = gradient.run_reference(X=X, y=y, w=w)
+        w = w - 0.01 * result["w.grad"]
+        losses.append(float(result["loss"]))
+    return curves_svg(loss_curves(losses), "step", "loss")
+
+
+RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "results.json"
+FASTER, SLOWER = "#0072B2", "#D55E00"  # blue and vermilion of Okabe and Ito: they differ to every kind of eyes
+OURS = "tensorswap"
+
+
+def speed() -> str:
+    """The published benchmark: a bar for each row, the time of the fastest other library over ours."""
+    run = json.loads(RESULTS.read_text(encoding="utf-8"))
+    rows = [(row["title"], *_fastest(row["peers"])) for row in run["rows"]]
+    high, left, right, line = 15, 365.0, 740.0, 30.0
+    most = max(ratio for _, _, ratio in rows)
+    across = (right - left - 90) / math.log(most)
+    parts = [
+        _text(left, 18, "times as fast as the fastest of numpy, JAX, PyTorch, einsum (logarithmic)", "#57606a"),
+    ]
+    for mark in (1, 2, 5, 10):
+        x = left + across * math.log(mark)
+        bottom = line + high * len(rows) + 4
+        parts.append(f'<line x1="{x:.1f}" y1="{line:g}" x2="{x:.1f}" y2="{bottom:g}" stroke="#d0d7de"/>')
+        parts.append(_text(x, bottom + 14, str(mark), "#57606a"))
+    for k, (title, peer, ratio) in enumerate(rows):
+        y = line + high * k + 3
+        start, end = sorted((left, left + across * math.log(ratio)))
+        colour = FASTER if ratio >= 1 else SLOWER
+        parts.append(
+            f'<rect x="{start:.1f}" y="{y:g}" width="{end - start:.1f}" height="{high - 4}" fill="{colour}"/>'
+            f'<text x="{left - 8:g}" y="{y + 9:g}" text-anchor="end" fill="#24292f">{escape(title)}</text>'
+            f'<text x="{end + 5:.1f}" y="{y + 9:g}" fill="#57606a">{ratio:.2f} {peer}</text>'
+        )
+    machine = run["machine"]
+    told = f"{machine['cpu']}, {machine['threads']} threads; forward and backward pass unless a row says otherwise"
+    parts.append(_text(left, line + high * len(rows) + 38, told, "#57606a"))
+    return _page(right, line + high * len(rows) + 50, parts).replace('font-size="13"', 'font-size="11"')
+
+
+def _fastest(peers: Mapping[str, Any]) -> tuple[str, float]:
+    """The fastest other library with a right result, and its time over ours."""
+    times = {name: peer["seconds"] for name, peer in peers.items() if peer["status"] == "ok" and name != OURS}
+    best = min(times, key=lambda name: times[name])
+    return best, times[best] / peers[OURS]["seconds"]
+
+
 def drawings() -> dict[str, str]:
     """Every drawing by the name of its file."""
     drawn = {f"{name}.svg": svg(graph(*parts)) for name, parts in GRAPHS.items()}
-    return {**drawn, "paths.svg": path_graph(), "backslash.svg": matrix_mlp().to_svg()}
+    plots = {"speed.svg": speed(), "loss.svg": loss(), "pattern.svg": pattern()}
+    flow = {"attention.svg": dataflow_svg(ts.program(ATTENTION).loops)}
+    return {**drawn, **plots, **flow, "paths.svg": path_graph(), "backslash.svg": matrix_mlp().to_svg()}
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .errors import SwapError, SwapWarning
     from .gradcheck import gradcheck
     from .library import ops
+    from .notebook.loop_magic import load_ipython_extension as load_ipython_extension
     from .program import Program, load, program
     from .training.fit import fit
     from .training.step import step
@@ -43,7 +44,7 @@ __all__ = [
     "step",
     "tensor",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PLACES = {  # the same as above, for those who run it: a name costs its import when it is first used
     "backslash": "backslash path_weights",
@@ -58,9 +59,20 @@ _PLACES = {  # the same as above, for those who run it: a name costs its import 
     "errors": "SwapError SwapWarning",
     "gradcheck": "gradcheck",
     "library": "ops",
+    "notebook.loop_magic": "load_ipython_extension",
     "program": "Program load program",
     "training.fit": "fit",
     "training.step": "step",
 }
-METHODS |= {"flat": (f"{__name__}.teaching.flat", "flat"), "jacobian": (f"{__name__}.teaching.jacobian", "jacobian")}
+METHODS |= {
+    name: (f"{__name__}.{place}", name)
+    for name, place in {
+        "flat": "teaching.flat",
+        "jacobian": "teaching.jacobian",
+        "program_page": "notebook.shown_program",
+        "plan_page": "notebook.shown_plan",
+        "history_page": "notebook.shown_training",
+        "result_page": "notebook.shown_training",
+    }.items()
+}
 import_when_asked(__name__, {name: place for place, names in _PLACES.items() for name in names.split()})

@@ -84,8 +84,9 @@ class LazyPackage(ModuleType):
             super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
-        """What can be had whatever is installed."""
-        return sorted({*vars(self), *vars(self)["__all__"]} - {"_places"})
+        """What can be had: names that lead to another package of the same name only where that is installed."""
+        bridges = {name for name in vars(self)["_places"] if name not in vars(self)["__all__"] and find_spec(name)}
+        return sorted({*vars(self), *vars(self)["__all__"], *bridges} - {"_places"})
 
 
 def import_when_asked(package: str, places: Mapping[str, str]) -> None:

@@ -54,6 +54,11 @@ class Program(Runnable):
     def __repr__(self) -> str:
         return f"<Program {', '.join(self.inputs)} -> {', '.join(self.outputs)}>\n{self}"
 
+    def _repr_html_(self) -> str:
+        """The text in colours, with its derivative and its dataflow folded below it, for a notebook."""
+        page: str = method("program_page")(self)
+        return page
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Program) and self._loops == other._loops
 

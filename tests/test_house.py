@@ -48,7 +48,7 @@ LAYERS = {
     "explain": "errors language patterns rules",
     "pictures": "errors language rules",
     "interpret": "arrays errors language room",
-    "plan": "language rules",
+    "plan": "language lazy rules",
     "kernel": "lazy",
     "lower": "kernel language plan",
     "run": "arrays errors interpret kernel language lazy lower plan room rules",
@@ -65,7 +65,8 @@ LAYERS = {
     "backslash": "teaching",
     "compare": "teaching",
     "jacobian": "teaching",
-    "tensorswap": "backslash bridges debug eager errors gradcheck lazy library program training",
+    "notebook": "errors explain pictures plan program training",
+    "tensorswap": "backslash bridges debug eager errors gradcheck lazy library notebook program training",
     "playground": (
         "arrays errors explain gradcheck kernel language lower pictures plan program rules run tensorswap trust"
     ),
@@ -101,7 +102,8 @@ FOR_TYPES = {  # for the same reasons
     "tensorswap -> eager.custom",
     "tensorswap -> eager.define", "tensorswap -> eager.make", "tensorswap -> eager.products",
     "tensorswap -> eager.tensor",
-    "tensorswap -> errors", "tensorswap -> gradcheck", "tensorswap -> library", "tensorswap -> program",
+    "tensorswap -> errors", "tensorswap -> gradcheck", "tensorswap -> library", "tensorswap -> notebook.loop_magic",
+    "tensorswap -> program",
     "tensorswap -> training.fit", "tensorswap -> training.step",
 }  # fmt: skip
 

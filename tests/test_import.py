@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -63,16 +64,23 @@ def test_a_plan_asks_for_the_registers_and_not_for_numba() -> None:
 
 
 BRIDGES = {"jax", "torch"}  # they need packages that may be missing, so no star brings them
+FOR_IPYTHON = {"load_ipython_extension"}
 
 
 def test_every_public_name_is_what_type_checkers_are_told() -> None:
     tree = ast.parse(Path(ts.__file__).read_text("utf-8"))
     told = [node for branch in tree.body if isinstance(branch, ast.If) for node in branch.body]
     named = {alias.name: node.module for node in told if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert sorted(named.keys() - BRIDGES) == ts.__all__
+    assert sorted(named.keys() - BRIDGES - FOR_IPYTHON) == ts.__all__
     for name in ts.__all__:
         assert getattr(ts, name) is getattr(import_module(f"tensorswap.{named[name]}"), name)
     assert set(ts.__all__) <= set(dir(ts))
+
+
+def test_bridges_are_listed_where_their_package_is_installed() -> None:
+    assert BRIDGES & set(dir(ts)) == {name for name in BRIDGES if find_spec(name) is not None}
+    assert "_places" not in dir(ts)
+    assert not FOR_IPYTHON & set(ts.__all__)
 
 
 SHADOWS = """

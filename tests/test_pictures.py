@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import re
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 import tensorswap as ts
 from tensorswap.errors import LimitError
+from tensorswap.pictures.curves import MOST as PARTS
+from tensorswap.pictures.curves import Curve, curves_svg, loss_curves
 from tensorswap.pictures.dataflow import dataflow
 from tensorswap.pictures.drawn import MOST, dataflow_svg
 from tensorswap.pictures.layers import GAP, place
 from tensorswap.pictures.roofline import Point, roofline_svg
+from tensorswap.pictures.zero_pattern import sparsity_svg
 
 RECURRENT = """
 P[t,b,h] += Wx[h,d] * X[t,b,d]
@@ -104,3 +110,75 @@ def test_a_roofline_puts_each_kernel_under_its_roof() -> None:
     reached = [c for c in drawn.iter(f"{SVG}circle") if c.get("class") == "reached"]
     assert len(reached) == 1
     assert float(reached[0].get("cy", 0)) > thick["cy"]
+
+
+def numbers_of(path: ElementTree.Element) -> list[tuple[float, float]]:
+    return [(float(x), float(y)) for x, y in re.findall(r"[ML]([-\d.]+) ([-\d.]+)", path.attrib["d"])]
+
+
+def curves_in(text: str) -> list[ElementTree.Element]:
+    return [found for found in ElementTree.fromstring(text).iter(f"{SVG}path") if found.get("class") == "curve"]
+
+
+def test_a_curve_falls_where_its_values_fall() -> None:
+    (line,) = curves_in(curves_svg([Curve("a < b", [0, 1, 2, 3], [4.0, 3.0, 2.0, 1.5])], "step & more", "loss"))
+    places = numbers_of(line)
+    assert places == sorted(places)
+    assert [y for _, y in places] == sorted(y for _, y in places)  # down the page
+
+
+def test_values_far_apart_are_shown_by_their_powers() -> None:
+    (line,) = curves_in(curves_svg([Curve("loss", [0, 1, 2], [100.0, 1.0, 0.01])]))
+    heights = [y for _, y in numbers_of(line)]
+    assert heights[1] - heights[0] == pytest.approx(heights[2] - heights[1], abs=0.2)
+
+
+def test_what_is_no_number_leaves_a_gap() -> None:
+    (line,) = curves_in(curves_svg([Curve("loss", range(5), [1.0, 2.0, math.nan, math.inf, 3.0])]))
+    assert line.attrib["d"].count("M") == 2
+    assert not curves_in(curves_svg([Curve("loss", [0.0], [math.nan])]))
+    assert not curves_in(curves_svg([]))
+
+
+def test_a_long_curve_keeps_its_extremes() -> None:
+    values = [0.0] * 100_000
+    values[31_415], values[92_653] = 5.0, -5.0
+    (line,) = curves_in(curves_svg([Curve("loss", range(len(values)), values)]))
+    places = numbers_of(line)
+    assert len(places) <= 2 * PARTS
+    assert len({y for _, y in places}) == 3
+
+
+def test_losses_have_a_mean_and_what_validation_gave() -> None:
+    assert [curve.name for curve in loss_curves([1.0, 0.5])] == ["loss of a step"]
+    curves = loss_curves([float(k) for k in range(100)], [(50.0, 2.0)])
+    assert [curve.name for curve in curves] == ["loss of a step", "mean of 2 steps", "validation"]
+    assert list(curves[1].ys[:2]) == [0.5, 1.5]
+
+
+def dark(text: str) -> list[tuple[float, float, float]]:
+    cells = [found.attrib for found in ElementTree.fromstring(text).iter(f"{SVG}rect")]
+    cells = [cell for cell in cells if cell["fill"] not in ("none", "#ffffff")]
+    return [(float(cell["x"]), float(cell["y"]), float(cell["width"])) for cell in cells]
+
+
+def test_a_pattern_shows_what_is_not_zero() -> None:
+    found = dark(sparsity_svg([[1, 0, 0], [0, 2, 3], [0, 0, math.nan]], "J"))
+    side = found[0][2]
+    cells = [(round((x - 1) / side), round((y - 1) / side), round(width / side)) for x, y, width in found]
+    assert cells == [(0, 0, 1), (1, 1, 2), (2, 2, 1)]
+    assert "3 x 3, 4 not zero (44.4%)" in sparsity_svg([[1, 0, 0], [0, 2, 3], [0, 0, math.nan]])
+    assert not dark(sparsity_svg([0.0, 0.0]))
+
+
+def test_a_large_pattern_is_drawn_in_parts() -> None:
+    text = sparsity_svg(np.eye(1000))
+    assert len(dark(text)) >= 128
+    assert len(text) < 100_000
+    assert "1,000 not zero (0.1%)" in text
+
+
+@pytest.mark.parametrize("wrong", [np.ones((2, 2, 2)), np.ones(()), np.ones((0, 3)), np.array(["a"])])
+def test_what_has_no_pattern_is_refused(wrong: object) -> None:
+    with pytest.raises(ts.SwapError, match="a sparsity pattern is of"):
+        sparsity_svg(wrong)

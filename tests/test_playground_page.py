@@ -296,9 +296,11 @@ def test_dark_and_light(browser: Browser, address: str, scheme: Any) -> None:
 
     before = brightness()
     assert (before < 60) == (scheme == "dark")
-    page.emulate_media(color_scheme="light" if scheme == "dark" else "dark")
-    assert (brightness() < 60) != (scheme == "dark")  # it follows the system until somebody chooses
-    page.emulate_media(color_scheme=scheme)
+    other = "light" if scheme == "dark" else "dark"
+    for asked in (other, scheme):  # it follows the system until somebody chooses, as soon as the browser tells it
+        page.emulate_media(color_scheme=asked)
+        page.wait_for_function("asked => document.documentElement.dataset.theme === asked", arg=asked)
+        assert (brightness() < 60) == (asked == "dark")
     page.click("#theme-button")
     assert (brightness() < 60) != (scheme == "dark")
     page.reload()

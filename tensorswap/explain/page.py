@@ -23,6 +23,7 @@ STYLE = """
   .tensorswap .word { color: #d8a0ef; } .tensorswap .number { color: #8ce99a; }
 }
 """
+COLOURED = ("gradient", "function", "word", "number")
 
 
 def document(made: Explanation, title: str = "tensorswap") -> str:
@@ -36,21 +37,25 @@ def document(made: Explanation, title: str = "tensorswap") -> str:
 
 
 def fragment(made: Explanation) -> str:
-    """The part of a page that shows a program and its derivative."""
-    parts = [f"<style>{STYLE}</style>"]
-    if made.name:
-        parts.append(f"<h2>{escape(made.name)}</h2>")
+    """The part of a page that shows a program and its derivative, with its style."""
+    title = [f"<h2>{escape(made.name)}</h2>"] if made.name else []
+    return '<div class="tensorswap">\n' + "\n".join([f"<style>{STYLE}</style>", *title, *body(made)]) + "\n</div>\n"
+
+
+def body(made: Explanation) -> list[str]:
+    """Each statement with its adjoint statements, the whole adjoint program and the cost, for any style."""
+    parts: list[str] = []
     for statement in made.statements:
         parts.append(_statement(statement))
         parts += [_adjoint(made.adjoints[number - 1]) for number in statement.adjoints]
     if made.refused:
         parts.append(f"<p>{escape(made.refused)}</p>")
     else:
-        lines = "\n".join(_code(line.text) for line in made.backward)
+        lines = "\n".join(coloured(line.text) for line in made.backward)
         parts.append(f"<h3>The whole adjoint program</h3>\n<pre><code>{lines}</code></pre>")
         costs = f"forward {made.forward_cost}; backward {made.backward_cost}"
         parts.append(f'<p class="cost">{escape(costs)}</p>')
-    return '<div class="tensorswap">\n' + "\n".join(parts) + "\n</div>\n"
+    return parts
 
 
 def _statement(item: Statement) -> str:
@@ -64,9 +69,13 @@ def _adjoint(item: Adjoint) -> str:
 
 
 def _row(kind: str, loop: str, text: str, told: str) -> str:
-    head = f'<code class="loop">{_code(loop)}</code><code>{_code(text)}</code>'
+    head = f'<code class="loop">{coloured(loop)}</code><code>{coloured(text)}</code>'
     return f'<div class="row {kind}">{head}<ul class="words">{told}</ul></div>'
 
 
-def _code(text: str) -> str:
-    return "".join(f'<span class="{kind}">{escape(piece)}</span>' for kind, piece in pieces(text))
+def coloured(text: str) -> str:
+    """A text of the language, in colours: pieces that have none of their own stay plain."""
+    return "".join(
+        f'<span class="{kind}">{escape(piece)}</span>' if kind in COLOURED else escape(piece)
+        for kind, piece in pieces(text)
+    )

@@ -11,6 +11,7 @@ from ..language.build import conjuncts
 from ..language.counting import Formula, axis_name, operations, shown
 from ..language.render import statement as show_statement
 from ..language.sizes import Sizes
+from ..lazy import method
 from .nest import Nest
 
 
@@ -46,15 +47,15 @@ class PlanTable:
         lines = [f"{'kernel':<8}{'runs':<{width}}{'operations':>10}{'bytes':>10}  statement"]
         for number, row in enumerate(self.rows, 1):
             first, *rest = row.statements
-            lines.append(f"{number:<8}{row.how:<{width}}{_short(row.operations):>10}{_short(row.bytes):>10}  {first}")
+            lines.append(f"{number:<8}{row.how:<{width}}{short(row.operations):>10}{short(row.bytes):>10}  {first}")
             lines += [f"{'':<{28 + width}}  {text}" for text in rest]
             lines.append(f"{'':<8}safe: {row.why}")
             if row.local:
                 lines.append(f"{'':<8}never stored beyond a strip: {', '.join(row.local)}")
             lines.append(f"{'':<8}operations: {row.operations_formula}; bytes: {row.bytes_formula}")
         operations, moved = (sum(getattr(r, name) for r in self.rows) for name in ("operations", "bytes"))
-        lines.append(f"{'total':<{8 + width}}{_short(operations):>10}{_short(moved):>10}")
-        lines.append(f"memory: {_short(self.results)}B of results, {_short(self.workspace)}B of workspace")
+        lines.append(f"{'total':<{8 + width}}{short(operations):>10}{short(moved):>10}")
+        lines.append(f"memory: {short(self.results)}B of results, {short(self.workspace)}B of workspace")
         if self.saved:
             lines.append(f"saved from one kernel to another: {', '.join(self.saved)}")
         if self.note:
@@ -62,6 +63,11 @@ class PlanTable:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """The same table, for a notebook."""
+        page: str = method("plan_page")(self)
+        return page
 
 
 def row(nest: Nest, sizes: Sizes, width: int) -> Row:
@@ -117,7 +123,8 @@ def _points(statement: ir.Statement, sizes: Sizes) -> float:
     return points
 
 
-def _short(number: int) -> str:
+def short(number: int) -> str:
+    """A number with a unit: `1.5 M`. A small one ends in a blank, where the unit would be."""
     for unit, size in (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3)):
         if number >= size:
             return f"{number / size:.3g} {unit}"

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import ArgumentError, SwapError, SwapWarning, TrainingError
+from ..lazy import method
 from ..program import Program
 from . import checkpoint as files
 from .checkpoint import Checkpoint, Position
@@ -51,6 +52,11 @@ class Result:
         shapes = ", ".join(f"{name}{list(array.shape)}" for name, array in self.params.items())
         last = f", loss {self.history.loss[-1]:.4g}" if self.history.loss else ""
         return f"<trained for {self.step} steps{last}: {shapes}>"
+
+    def _repr_html_(self) -> str:
+        """The parameters and the history, for a notebook."""
+        page: str = method("result_page")(self)
+        return page
 
 
 def fit(

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import ArgumentError
+from ..lazy import method
 
 
 @dataclass
@@ -37,6 +38,11 @@ class History:
     @classmethod
     def from_dict(cls, told: Mapping[str, Any]) -> History:
         return cls({name: list(values) for name, values in told["steps"].items()}, list(told["epochs"]))
+
+    def _repr_html_(self) -> str:
+        """The loss over the steps, and a table of the epochs, for a notebook."""
+        page: str = method("history_page")(self)
+        return page
 
     def plot(self, path: str | Path | None = None) -> Any:
         """The loss over the steps, and validation over the epochs. Writes a file if a path is given."""

@@ -1,11 +1,12 @@
-"""Progress: one line that moves in a terminal or a notebook, one line for each interval elsewhere."""
+"""Progress: one line that moves in a terminal, a bar in a notebook, one line for each interval elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
 from dataclasses import dataclass, field
-from typing import TextIO
+from html import escape
+from typing import Any, TextIO
 
 BAR = 24
 LOG_SECONDS = 10.0  # between the lines of a log file
@@ -22,10 +23,17 @@ class Progress:
     first: int = 0
     told: float = 0.0
     width: int = 0
+    place: Any = None  # of the bar in a notebook, which is replaced
 
     @property
     def live(self) -> bool:
-        return self.stream.isatty() or "ipykernel" in sys.modules
+        return self.stream.isatty() or self.in_notebook
+
+    @property
+    def in_notebook(self) -> bool:
+        """Whether what is displayed goes to the page of a notebook: IPython then runs in a kernel."""
+        shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+        return self.stream is sys.stderr and hasattr(shell, "kernel")
 
     def tell(self, done: int, parts: dict[str, float], last: bool = False) -> None:
         """Says how far a run is, if it is time to."""
@@ -36,12 +44,25 @@ class Progress:
             return
         self.told = now
         line = self.line(done, parts, now - self.start)
+        if self.in_notebook:
+            self.display(line, done / max(self.total, 1))
+            return
         if self.live:
             self.stream.write("\r" + line.ljust(self.width) + ("\n" if last else ""))
             self.width = len(line)
         else:
             self.stream.write(line + "\n")
         self.stream.flush()
+
+    def display(self, line: str, share: float) -> None:
+        """A bar on the page, which a later one replaces; so a notebook that is saved holds the last one only."""
+        bar = f'<progress value="{min(share, 1):.4f}" max="1" style="width: 14rem; vertical-align: middle"></progress>'
+        words = f'<code style="background: none; padding: 0">{escape(line.partition("] ")[2] or line)}</code>'
+        shown = {"text/plain": line, "text/html": f"{bar} {words}"}
+        if self.place is None:
+            self.place = sys.modules["IPython"].display.display(shown, raw=True, display_id=True)
+        else:
+            self.place.update(shown, raw=True)
 
     def line(self, done: int, parts: dict[str, float], seconds: float) -> str:
         speed = (done - self.first) / seconds if seconds > 0 else 0.0

@@ -28,7 +28,7 @@ and `_none` are the other reductions. `models/` holds whole models.
 `make test` compares values and gradients with what PyTorch computed ({cases:,} cases, float64 to 1e-9 and float32), and
 second derivatives where there are any. The tables below are made by `python -m tests.library.make_readme`.
 
-**Axes.** A signature shows them in their order; `...` are any leading (batch) axes. Sequences stand as in PyTorch: time
+**Axes.** A signature shows them in their order; `...` are any leading (batch) axes. Sequences are as in PyTorch: time
 first, then the batch, `[t,b,d]`, in recurrent layers, conditional random fields, hidden Markov models and CTC; the
 batch first, `[b,t,d]`, in attention, scans and convolutions. A tensor in another order has the same number of axes, so
 no op can tell: write `X[t,b,d] = Y[b,t,d]` in front.
@@ -39,7 +39,7 @@ with a default, `bias[o]=0`, may be left out.
 
 - **op**: its signature, `name(arguments) -> results`.
 - **lines**: statements and header of the definition, comments and empty lines not counted.
-- **C lines**: those of the files that it stands for in THNN, PyTorch's old C library of forward and backward passes.
+- **C lines**: those of the files that it replaces from THNN, PyTorch's old C library of forward and backward passes.
 - **second**: whether second derivatives are compared as well.
 - **speed**: the time of PyTorch over ours, forward and backward pass, float32 (benchmarks/results/library.md).
 
