@@ -30,7 +30,7 @@ examples:
 The self-test compiles ops of the library with their gradients, and compares them with the plain interpreter. The exit
 code is 1 if a package is missing or a result is wrong. Please send what it prints with a report of a fault.
 """
-NEEDED = ("numpy", "numba", "llvmlite", "lark", "opt_einsum", "platformdirs", "safetensors")
+NEEDED = ("numpy", "numba", "llvmlite", "lark", "opt_einsum", "platformdirs")
 WELCOME = ("matplotlib", "jax", "torch")
 SIZE = 5  # of an index in the self-test
 TESTED: dict[str, dict[str, int]] = {  # ops, with the sizes that they need
