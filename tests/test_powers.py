@@ -1,4 +1,4 @@
-"""Powers by whole numbers: products that give what the power of the interpreter gives, for every base and exponent."""
+"""Powers by whole numbers and halves: products and roots that give what the interpreter gives, for every base."""
 
 from __future__ import annotations
 
@@ -41,6 +41,11 @@ EXPONENTS = {
     "more than a word": ("V[j,i] = T[j,i] ** 1e30", 2),
     "a truth": ("V[j,i] = T[j,i] ** (j > 0)", 2),
     "none": ("V[j,i] = T[j,i] ** (i-i)", 2),
+    "a half": ("V[j,i] = T[j,i] ** 0.5", 2),
+    "three halves": ("V[j,i] = T[j,i] ** 1.5", 2),
+    "five halves": ("V[j,i] = pow(T[j,i], 2.5)", 2),
+    "minus a half": ("V[j,i] = T[j,i] ** -0.5", 2),
+    "minus three halves": ("V[j,i] = T[j,i] ** (-1.5)", 2),
 }
 
 

@@ -18,8 +18,19 @@ from .functions import ANY, FUNCTIONS
 
 Computed = Callable[..., Any]
 
+
+def power(base: Any, exponent: Any) -> Any:
+    """numpy's, without its shortcut: where all exponents are 0.5 it may take a square root, which differs of -0 and of
+    -infinity."""
+    found = np.power(base, exponent)
+    half = np.equal(exponent, 0.5)
+    if found.dtype.kind != "f" or not half.any():
+        return found
+    return np.where(half & np.equal(base, 0), 0, np.where(half & np.equal(base, -np.inf), np.inf, found))
+
+
 OPERATIONS: dict[str, Computed] = {
-    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "**": np.power, "//": np.floor_divide, "%": np.mod,
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "**": power, "//": np.floor_divide, "%": np.mod,
     "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
 }  # fmt: skip
 
@@ -50,7 +61,7 @@ def of_arrays(name: str) -> Computed:
     """A function of the language for arrays, of their type."""
     row = FUNCTIONS[name]
     if row.numpy:
-        ufunc: Computed = getattr(np, row.numpy)
+        ufunc: Computed = power if row.numpy == "power" else getattr(np, row.numpy)
         return ufunc if row.most < ANY else lambda *arguments: reduce(ufunc, arguments)
     if row.value:
         return compiled("x", choosing(row.value), of_arrays)

@@ -19,7 +19,10 @@ from ..language.types import BOOL, INT, number, promote
 from .layout import Layout
 
 SHORT = 2**52  # whole numbers below it are real numbers too, and so are the steps between their quotients
-POWERS = {2: "square", 3: "cube", 4: "fourth"}
+POWERS: dict[float, str] = {
+    2: "square", 3: "cube", 4: "fourth", 0.5: "root", 1.5: "three_halves", 2.5: "five_halves", -0.5: "inverse_root",
+    -1.5: "inverse_three_halves", -2.5: "inverse_five_halves",
+}  # fmt: skip
 
 
 class Expressions:
@@ -215,13 +218,13 @@ class Expressions:
         return INT if dtype == BOOL else dtype
 
     def power(self, exponent: Expr, dtype: np.dtype[Any]) -> str:
-        """The function that takes a power: products, if the exponent is a whole number."""
+        """The function that takes a power: products, if the exponent is a whole number; roots, if it is a half."""
         known, kind = self.layout.known(exponent), self.own(exponent)
         fixed = isinstance(known, ir.Number) and float(known.value).is_integer()
+        if isinstance(known, ir.Number) and known.value in POWERS:
+            return POWERS[known.value]
         if isinstance(known, ir.Number) and fixed:
             known = ir.Number(int(known.value))
-            if known.value in POWERS:
-                return POWERS[int(known.value)]
         if dtype.kind != "f" or not (fixed or kind.kind == "i" or (kind.kind == "u" and kind.itemsize < 8)):
             return "pow"
         counts = {name: self.layout.count(name) for name in ir.index_names(known)}

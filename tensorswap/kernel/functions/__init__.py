@@ -2,7 +2,7 @@
 
 A function is one of three kinds. *Made*: straight-line code out of operations, written at the place of its call; loops
 around it run in vectors. *Instructions* of every processor, and *library* functions of C: the printers know what those
-are called. The mathematics of those that are made is in `elementary`, `trigonometry`, `special` and `whole`.
+are called. The mathematics of those that are made is in `elementary`, `trigonometry`, `special`, `halves` and `whole`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cache
 
 from .. import ir
 from ..ir import Type, Value, Variable
-from . import elementary, special, trigonometry, whole
+from . import elementary, halves, special, trigonometry, whole
 from .real import Real, select
 
 
@@ -36,7 +36,9 @@ REAL: dict[str, Callable[[Real], Real]] = {
     "sign": _sign, "exp": elementary.exp, "expm1": elementary.expm1, "log": elementary.log,
     "log1p": elementary.log1p, "tanh": elementary.tanh, "sigmoid": elementary.sigmoid, "silu": elementary.silu,
     "softplus": elementary.softplus, "sin": trigonometry.sin, "cos": trigonometry.cos, "erf": special.erf,
-    "gelu": special.gelu,
+    "gelu": special.gelu, "root": halves.root, "three_halves": halves.three_halves,
+    "five_halves": halves.five_halves, "inverse_root": halves.inverse_root,
+    "inverse_three_halves": halves.inverse_three_halves, "inverse_five_halves": halves.inverse_five_halves,
 }  # fmt: skip
 
 # LLVM's name of each, and C's.
