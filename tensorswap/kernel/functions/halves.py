@@ -1,4 +1,7 @@
-"""Powers by halves, of square roots and products: 2 to 2.5 ulp, and what C's `pow` gives of zeros and infinities."""
+"""Powers by halves, of square roots and products: 2 to 2.5 ulp, and what C's `pow` gives of zeros and infinities.
+
+A square root keeps the sign of -0, which no power by halves has, and it has no value for -infinity, which they have.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,25 @@ from .real import INF, Real, select
 
 
 def root(x: Real) -> Real:
-    """x ** 0.5. A square root keeps the sign of -0 and has no value for -infinity; a power is 0 and infinity there."""
-    return select(x.equals(-INF), INF, select(x.equals(0.0), 0.0, x.call("sqrt")))
+    return select(x.equals(-INF), INF, abs(x.call("sqrt")))
 
 
 def three_halves(x: Real) -> Real:
-    return abs(x) * root(x)
+    return select(x.equals(-INF), INF, x * x.call("sqrt"))
 
 
 def five_halves(x: Real) -> Real:
-    return abs(x) * abs(x) * root(x)
+    return select(x.equals(-INF), INF, abs(x) * (x * x.call("sqrt")))
 
 
 def inverse_root(x: Real) -> Real:
-    return x.constant(1.0) / root(x)
+    return select(x.equals(-INF), 0.0, abs(x.constant(1.0) / x.call("sqrt")))
 
 
 def inverse_three_halves(x: Real) -> Real:
-    return x.constant(1.0) / abs(x) / root(x)  # in this order nothing grows too large before the whole does
+    """In this order nothing grows too large before the whole does."""
+    return select(x.equals(-INF), 0.0, x.constant(1.0) / x / x.call("sqrt"))
 
 
 def inverse_five_halves(x: Real) -> Real:
-    return x.constant(1.0) / abs(x) / abs(x) / root(x)
+    return select(x.equals(-INF), 0.0, abs(x.constant(1.0) / x / x / x.call("sqrt")))
