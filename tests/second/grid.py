@@ -65,6 +65,8 @@ def run(sample: Sample, call: dict[str, Any], concrete: dict[str, Any]) -> dict[
     items, scope = prepared(
         sample.text, {n: concrete[n] for n in sample.arguments}, sample.sizes, sample.shapes, sample.batch
     )
+    if any(tensor.kind == "unknown" for tensor in scope.tensors.values()):
+        raise Unsuited("a call, whose results have no type before it has run")
     values: dict[str, Any] = {}
     for name, tensor in scope.tensors.items():
         if tensor.written:
