@@ -96,7 +96,7 @@ def source_of(path_or_name: str | Path) -> tuple[Source, str]:
 
     path = Path(path_or_name)
     try:
-        content = path.read_text(encoding="utf-8")
+        content = path.read_text(encoding="utf-8-sig")  # editors of Windows put a mark before the text
     except (OSError, ValueError) as error:  # a path with a NUL byte, a file that is no text
         raise ArgumentError(f"{text[:200]} cannot be read: {error}", hint="give the path of a .loop file") from error
     source = parse(content)

@@ -365,3 +365,10 @@ def test_a_framework_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -
         _ = bridges.jax
     with pytest.raises(AttributeError, match="no attribute 'jaxx'"):
         ts.jaxx  # noqa: B018
+
+
+@ways
+def test_vmap_of_an_update_starts_all_of_the_batch_from_one_value(way: Function) -> None:
+    update = ts.jax("W[i] = W[i] - sin(W[i]) * g[i]")
+    made = way(jax.vmap(lambda g: update(W=W[0], g=g), 1))(X.T)
+    assert jnp.allclose(made, W[0] - jnp.sin(W[0]) * X)

@@ -610,3 +610,27 @@ def test_a_data_loader_calls_it_in_its_workers() -> None:
     loader: Sequence[Any] = torch.utils.data.DataLoader(Data(), batch_size=2, num_workers=1)
     found = torch.cat(list(loader))
     check_equal(found, torch.stack([plain(X.detach() * k, W.detach()) for k in range(4)]))
+
+
+@pytest.mark.parametrize(
+    "text", ["W[i] = W[i] - sin(W[i]) * g[i]", "W[i] = W[i] - sin(W[i]) * g[i]\nY[i] = W[i]\nreturn Y"]
+)
+def test_vmap_of_an_update_starts_all_of_the_batch_from_one_value(text: str) -> None:
+    update, W, g = ts.torch(text), drawn(4, grad=False), drawn(3, 4, grad=False)
+    for axis in (0, 1):
+        made = torch.func.vmap(lambda g: update(W=W, g=g), axis)(g.movedim(0, axis))
+        assert torch.allclose(made, W - W.sin() * g)
+
+
+def test_a_batch_of_autograds_own_is_refused_with_the_way_around() -> None:
+    sine, x = ts.torch("Y[i] = sin(X[i])"), drawn(4)
+    with pytest.raises(errors.ArgumentError, match=r"Y.grad is a batch of torch.autograd's own(.|\n)*jacrev"):
+        torch.autograd.grad(sine(X=x), x, torch.eye(4, dtype=torch.float64), is_grads_batched=True)
+
+
+def test_a_parameter_of_a_module_has_no_dot_in_its_name() -> None:
+    adjoint = ts.program("Y[i] = a[i] * X[i]").adjoint(wrt=["X"])
+    with pytest.raises(errors.ArgumentError, match=r"Y.grad can be no parameter"):
+        ts.torch.Module(adjoint, params={"Y.grad": (3,)})
+    layer = ts.torch.Module(adjoint, params={"a": torch.ones(3)})
+    assert torch.equal(layer(torch.ones(3)), torch.ones(3))

@@ -680,16 +680,17 @@ def test_bench_tells_what_is_not_compiled(command: Command) -> None:
         ([MATMUL, "--size", "i"], "--size takes NAME=NUMBER, not 'i'\n  --size i=128"),
         ([MATMUL, "--size", "i=many"], "--size takes NAME=NUMBER, not 'i=many'"),
         ([MATMUL, "--size", "i=3,4"], "--size takes NAME=NUMBER, not 'i=3,4'"),
-        ([MATMUL, "--size", "i=0"], "index i cannot be timed with size 0"),
+        ([MATMUL, "--size", "i=0"], "index i cannot have the size 0 here"),
         ([MATMUL, "--size", "i=3", "--size", "i=4"], "--size names i twice"),
         (["softmax", "--size", "widht=3"], "the program has no index or static integer 'widht'\n  it has ..., j"),
         ([MATMUL, "--shape", "A=3"], "A has 2 axes, but --shape gives it 1\n  --shape A=64,64"),
         ([MATMUL, "--shape", "A=3,x"], "--shape takes NAME=NUMBER,NUMBER, not 'A=3,x'"),
-        ([MATMUL, "--shape", "A=3,0"], "A cannot be timed with the shape 3 x 0"),
+        ([MATMUL, "--shape", "A=3,0"], "A cannot have the shape 3 x 0 here"),
         ([MATMUL, "--shape", "Y=3,4"], "the program has no input 'Y'\n  its inputs are A, B"),
         ([MATMUL, "--shape", "A=3,4", "--size", "k=5"], "`--shape A=3,4` and `--size k=5` disagree"),
         ([MATMUL, "--size", "i=1000000", "--size", "j=1000000", "--size", "k=1"], "GB; Y is 1000000 x 1000000"),
         (["Z[i,j] = A[i,j] + A[j,i]", "--size", "i=3", "--size", "j=4"], "`--size i=3` and `--size j=4` disagree"),
+        ([f"Y += X[{','.join(f'i{k}' for k in range(500))}]"], "the arrays would take 4.92e+894 GB; X is 64 x 64"),
         (["conv3d"], "GB; input is 64 x 64 x 64 x 64 x 64\n  choose smaller sizes, of ..., c, d, h, w, o, r, u, v"),
         (["conv1d", "--size", "i=9"], "`--size i=9` disagrees with size(i), which is declared as"),
         (["conv1d", "--size", "u=99"], "size(i) would be -34, by"),
@@ -852,3 +853,25 @@ def test_ops_take_what_is_made_for_them(name: str) -> None:
     sizes = {index: 5 for index in loops.indices if index not in declared}
     sizes |= {static: 2 for static in loops.static_names if static not in loops.static_defaults}
     ts.load(name).run_reference(random_inputs(ts.load(name).loops, sizes, {}, np.dtype(np.float64)).arguments)
+
+
+def test_explain_gives_the_adjoint_as_data(command: Command) -> None:
+    told = json.loads(command.prints("explain", "Y[i] = sin(X[i])", "--stage", "adjoint", "--json"))
+    assert told == {"stage": "adjoint", "text": "X.grad[i] += Y.grad[i] * cos(X[i])"}
+
+
+def test_a_file_may_begin_with_the_mark_of_windows_editors(command: Command, tmp_path: Path) -> None:
+    for name in ("marked.loop", "marked.txt"):
+        (tmp_path / name).write_text("\ufeffY[i] = sin(X[i])\n", encoding="utf-8")
+        assert "cos(X[i])" in command.prints("explain", str(tmp_path / name))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")
+@pytest.mark.parametrize(("output", "code", "message"), [("/dev/full", 2, "tensorswap: [Errno 28]"), ("&-", 0, "")])
+def test_output_that_cannot_be_written_gives_no_traceback(output: str, code: int, message: str) -> None:
+    line = f"{shlex.quote(sys.executable)} -m tensorswap explain 'Y[i] = X[i]' >{output}"
+    ended = subprocess.run(line, shell=True, stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == code
+    assert ended.stderr.startswith(message)
+    assert "Traceback" not in ended.stderr
+    assert "Exception ignored" not in ended.stderr

@@ -91,8 +91,18 @@ def smooth_inputs(program: Program, of: tuple[str, ...]) -> frozenset[str]:
 @lru_cache(maxsize=MOST)
 def carried(program: Program, over: tuple[str, ...]) -> tuple[bool, ...]:
     """Which outputs depend on the tensors named, and so have the index of a batch over those."""
-    found = reached(over, [(s.target.tensor, ir.tensors_read(s)) for s in program.loops.statements])
+    found = _reached(program, over)
     return tuple(name in found for name in program.outputs)
+
+
+@lru_cache(maxsize=MOST)
+def updated_with(program: Program, over: tuple[str, ...]) -> frozenset[str]:
+    """Further inputs that have the index of a batch: those that are updated with something that has it."""
+    return (program.loops.updated & _reached(program, over)).difference(over)
+
+
+def _reached(program: Program, over: tuple[str, ...]) -> frozenset[str]:
+    return reached(over, [(s.target.tensor, ir.tensors_read(s)) for s in program.loops.statements])
 
 
 @lru_cache(maxsize=MOST)

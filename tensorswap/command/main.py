@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -66,6 +67,9 @@ def parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed before we were started: nobody reads it
+            setattr(sys, name, io.StringIO())
     given = sys.argv[1:] if arguments is None else list(arguments)
     chosen = parser(given).parse_args(given)
     try:
@@ -79,8 +83,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("tensorswap: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output has enough, and Python would tell it again at the end
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _end_output()
         return 0
+    except OSError as error:  # of our output, which a full disk does not take; files that are read tell their own
+        print(f"tensorswap: {error}", file=sys.stderr)
+        _end_output()
+        return 2
+
+
+def _end_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 if __name__ == "__main__":

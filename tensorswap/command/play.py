@@ -57,7 +57,7 @@ def _text(source: str) -> str:
     if not Path(source).suffix:
         return str(read(source))
     try:
-        with Path(source).open(encoding="utf-8") as file:
+        with Path(source).open(encoding="utf-8-sig") as file:
             return file.read(TEXT_LENGTH)
     except (OSError, ValueError) as error:  # a name with a NUL byte, a file that is no text
         raise ArgumentError(f"{source[:200]} cannot be read: {error}", hint="give the path of a .loop file") from None

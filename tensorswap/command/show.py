@@ -78,13 +78,16 @@ def run(chosen: argparse.Namespace) -> None:
         _check(chosen)
         print(_explained(shown, chosen), end="")
     elif chosen.stage in CODE:
-        text = _code(shown, chosen)
-        print(json.dumps({"stage": chosen.stage, "text": text}) if chosen.form == "json" else text)
+        print(_stage(_code(shown, chosen), chosen))
     elif chosen.stage == "plan":
         plans = _plans(shown, _inputs(shown, chosen), chosen)
         print(json.dumps(_plans_as_data(plans), indent=2) if chosen.form == "json" else _plans_as_text(plans))
     else:
-        print(_adjoint(shown, chosen))
+        print(_stage(_adjoint(shown, chosen), chosen))
+
+
+def _stage(text: str, chosen: argparse.Namespace) -> str:
+    return json.dumps({"stage": chosen.stage, "text": text}) if chosen.form == "json" else text
 
 
 def read_all(sources: Sequence[str]) -> Program:
@@ -103,7 +106,7 @@ def read(source: str) -> Program:
     if os.path.splitext(source)[1] in (".loop", ""):
         return load(source)
     try:
-        with open(source, encoding="utf-8") as file:
+        with open(source, encoding="utf-8-sig") as file:
             return program(file.read())
     except (OSError, ValueError) as error:  # a name with a NUL byte, a file that is no text
         raise ArgumentError(

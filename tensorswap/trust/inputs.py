@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -130,7 +131,7 @@ def _check_names(loops: ir.Loops, sizes: Mapping[str, int], shapes: Shapes) -> N
             hint = closest(name, known, "it has")
             raise ArgumentError(f"the program has no index or static integer {name[:80]!r}", hint=hint)
         if name in loops.indices and size < 1:
-            raise ArgumentError(f"index {name} cannot be timed with size {size}", hint=f"--size {name}={SIZE}")
+            raise ArgumentError(f"index {name} cannot have the size {size} here", hint=f"--size {name}={SIZE}")
     for name in loops.static_names:
         if name not in sizes and name not in loops.static_defaults:
             raise ArgumentError(f"the static integer {name} has no default", hint=f"give it: --size {name}=1")
@@ -139,7 +140,7 @@ def _check_names(loops: ir.Loops, sizes: Mapping[str, int], shapes: Shapes) -> N
             hint = closest(name, loops.inputs, "its inputs are")
             raise ArgumentError(f"the program has no input {name[:80]!r}", hint=hint)
         if min(shape) < 1:
-            raise ArgumentError(f"{name} cannot be timed with the shape {_by(shape)}", hint="each axis is 1 or longer")
+            raise ArgumentError(f"{name} cannot have the shape {_by(shape)} here", hint="each axis is 1 or longer")
         rank = loops.ranks.get(name)
         if rank is not None and len(shape) != rank and not any(a.batched for a in _reads(loops, name)):
             hint = f"--shape {name}={','.join([str(SIZE)] * rank)}" if rank else "a single number has no shape"
@@ -392,7 +393,8 @@ def _check_memory(shapes: Shapes, names: Collection[str], dtype: np.dtype[Any], 
         hint = (
             f"choose smaller sizes, of {', '.join(chosen)}: --size {chosen[0]}=8" if chosen else "choose smaller sizes"
         )
-        raise ShapeError(f"the arrays would take {total / 1e9:.3g} GB; {most} is {_by(shapes[most])}", hint=hint)
+        told = f"{Decimal(total) / 10**9:.3g} GB"  # which may be more than a float can hold
+        raise ShapeError(f"the arrays would take {told}; {most} is {_by(shapes[most])}", hint=hint)
 
 
 def _ranges(bound: Bound) -> dict[str, tuple[int, int]]:

@@ -23,7 +23,18 @@ from ...arrays import Array
 from ...errors import DerivativeError
 from ...program import Program
 from ...run.arguments import Outline, outlines
-from ..derived import MOST, adjoint_step, batch_steps, carried, derived, digest, reach, smooth_inputs, tangent_step
+from ..derived import (
+    MOST,
+    adjoint_step,
+    batch_steps,
+    carried,
+    derived,
+    digest,
+    reach,
+    smooth_inputs,
+    tangent_step,
+    updated_with,
+)
 from .lowering import through_callback, through_foreign_call
 
 
@@ -189,6 +200,11 @@ def _gradients(
 def _batch(operands: Sequence[Any], axes: Sequence[Any], *, call: Call) -> tuple[list[Any], list[Any]]:
     pairs = list(zip(call.names, operands, axes, strict=True))
     over = tuple(name for name, _, axis in pairs if axis is not None)
+    updated = updated_with(call.program, over)
+    if updated:  # each of the batch has a new value, and starts from the same old one
+        count = next(np.shape(operand)[axis] for _, operand, axis in pairs if axis is not None)
+        pairs = [(n, jnp.broadcast_to(x, (count, *np.shape(x))), 0) if n in updated else (n, x, a) for n, x, a in pairs]
+        over = tuple(name for name, _, axis in pairs if axis is not None)
     ranks = {name: np.ndim(operand) - (name in over) for name, operand, _ in pairs}
     moved = [jnp.moveaxis(operand, axis, 0) if name in over else operand for name, operand, axis in pairs]
     program = derived(call.program, batch_steps(call.program, over, ranks))

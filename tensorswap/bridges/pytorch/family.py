@@ -15,7 +15,17 @@ import torch
 from ...errors import DerivativeError, SwapError
 from ...program import Program
 from ...run.arguments import Outline, outlines
-from ..derived import adjoint_step, batch_steps, carried, derived, joined, reach, smooth_inputs, tangent_step
+from ..derived import (
+    adjoint_step,
+    batch_steps,
+    carried,
+    derived,
+    joined,
+    reach,
+    smooth_inputs,
+    tangent_step,
+    updated_with,
+)
 from .tensors import BACK, DTYPES, as_numpy, as_torch, check, in_torch_words
 
 SYMBOLS = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
@@ -195,6 +205,11 @@ def batches(
     """The outputs for tensors that have one more axis each, and where the outputs have it."""
     pairs = list(zip(work.names, tensors, axes, strict=True))
     over = tuple(name for name, _, axis in pairs if axis is not None)
+    updated = updated_with(work.program, over)
+    if updated:  # each of the batch has a new value, and starts from the same old one
+        count = next(tensor.size(axis) for _, tensor, axis in pairs if axis is not None)
+        pairs = [(n, t.expand(count, *t.shape), 0) if n in updated else (n, t, axis) for n, t, axis in pairs]
+        over = tuple(name for name, _, axis in pairs if axis is not None)
     ranks = {name: tensor.dim() - (axis is not None) for name, tensor, axis in pairs}
     form = joined(work.form, batch_steps(work.program, over, ranks))
     moved = [tensor if axis is None else tensor.movedim(axis, 0) for _, tensor, axis in pairs]

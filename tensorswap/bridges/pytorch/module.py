@@ -37,6 +37,11 @@ class Module(torch.nn.Module):
                     f"a module of PyTorch's has a {name} of its own, so no parameter can have that name",
                     hint=f"rename it in the program, such as {name}_0",
                 )
+            if "." in name:
+                raise ArgumentError(
+                    f"a module of PyTorch's has no dots in its names, so {name} can be no parameter",
+                    hint="leave it out of params, and pass it with each call",
+                )
             self.register_parameter(name, torch.nn.Parameter(value))
 
     def forward(self, *tensors: Any, **named: Any) -> Any:

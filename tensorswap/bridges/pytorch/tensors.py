@@ -24,6 +24,7 @@ WORDS = {
     ".astype(np.int64)": ".long()",
     "pass a numpy array": "pass a tensor",
 }
+is_batched_by_autograd = torch._C._functorch.is_legacy_batchedtensor
 
 
 def as_numpy(name: str, tensor: Any, error: Exception | None = None) -> Array:
@@ -32,6 +33,11 @@ def as_numpy(name: str, tensor: Any, error: Exception | None = None) -> Array:
     if tensor.is_neg():  # its elements are negated when they are read: there are none like that in memory
         array: Array = tensor.detach().resolve_neg().numpy()
         return array
+    if is_batched_by_autograd(tensor):
+        raise ArgumentError(
+            f"{name} is a batch of torch.autograd's own (is_grads_batched, vectorize), which programs have no rule for",
+            hint="torch.func.vmap, jacrev, jacfwd and hessian have one; vectorize=False is right too",
+        ) from error
     raise ArgumentError(
         f"{name} cannot be read as an array: {str(error)[:200]}", hint="pass a tensor in the memory of this machine"
     ) from error
