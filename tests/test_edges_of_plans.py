@@ -92,7 +92,7 @@ def test_buffers_that_live_together_lie_apart() -> None:
                     assert starts[low.name] + low.size <= starts[high.name]
 
 
-HELD = {  # what holds the value comes before what needs it, behind it, turned, under a guard, in a tensor of more indices
+HELD = {  # what holds the value comes before what needs it, behind it, turned, guarded, in a tensor of more indices
     "before": ("H[i,j] = exp(X[i,j])\nY[i,j] = 2 * exp(X[i,j])\nreturn Y, H", 1),
     "behind": ("Y[i,j] = 2 * exp(X[i,j])\nH[i,j] = exp(X[i,j])\nreturn Y, H", 1),
     "turned": ("Y[i,j] = 2 * exp(X[i,j])\nH[j,i] = exp(X[i,j])\nreturn Y, H", 1),

@@ -13,7 +13,6 @@ from ..language.ir import Call, Expr
 from ..rules.scalar import written_out
 from .work import Draft, Work, statements_in
 
-
 Key = tuple[Hashable, Expr | None]  # a value, by what it reads, and the guard around it
 
 
