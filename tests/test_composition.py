@@ -148,3 +148,15 @@ def test_what_a_definition_keeps_to_itself_is_no_output() -> None:
     np.testing.assert_array_equal(program(A=np.ones(3)), np.full(3, 2.0))
     assert ts.program(f"{text}\nreturn Z").outputs == ("Z",)
     assert ts.program(f"{text}\nU = f(Z)\nV[i] = A[i]").outputs == ("U", "V")
+
+
+def test_what_a_definition_reads_of_what_it_gives_stays_an_output() -> None:
+    running = (
+        "def f(X[t]) -> Y[t]:\n    for t:\n        T[t] = X[t] + (Y[t-1] if t > 0 else 0)\n        Y[t] = 2 * T[t]\n\n"
+    )
+    program = ts.program(running + "Z = f(A)")
+    assert program.outputs == ("Z",)
+    np.testing.assert_array_equal(program(A=np.ones(3)), [2, 6, 14])
+    assert ts.program(running + "Z = f(A)\nU = f(Z)").outputs == ("U",)
+    assert ts.program("values, places = cummax(X)").outputs == ("values", "places")
+    assert ts.program("values, places = cummax(X)\nY[i,j] = values[i,j]").outputs == ("places", "Y")

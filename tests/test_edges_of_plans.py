@@ -100,6 +100,7 @@ HELD = {  # what holds the value comes before what needs it, behind it, turned, 
     "wider": ("Y[i] = 2 * exp(v[i])\nH[i,j] = exp(v[i])\nG[j] = X[0,j]\nreturn Y, H, G", 2),
     "written twice": ("Y[i] = 2 * exp(v[i])\nH[i] = exp(v[i])\nH[i+5] = v[i]\nreturn Y, H", 2),
     "changed": ("Y[i] = 2 * exp(v[i])\nv[i] = 2 * v[i]\nH[i] = exp(v[i])\nreturn Y, H, v", 2),
+    "updated": ("Y[i] = w[i] * exp(v[i])\nw[i] = exp(v[i])\nreturn Y, w", 2),
     "two": ("Y[i,j] = 2 * exp(X[i,j])\nH[i,j] = exp(X[i,j])\nG[i,j] = exp(X[i,j])\nreturn Y, H, G", 1),
 }
 
@@ -107,7 +108,7 @@ HELD = {  # what holds the value comes before what needs it, behind it, turned, 
 @pytest.mark.parametrize(("text", "times"), HELD.values(), ids=HELD)
 def test_a_tensor_that_is_a_value_holds_it_for_others(text: str, times: int) -> None:
     program, numbers = ts.program(text), np.random.default_rng(4)
-    shapes = {"X": (5, 7), "v": (5,)}
+    shapes = {"X": (5, 7), "v": (5,), "w": (5,)}
     arguments = {name: numbers.normal(size=shapes[name]) for name in program.inputs}
     check(program, arguments)
     assert str(program.plan(arguments)).count("exp(") == times

@@ -110,3 +110,12 @@ def test_sums_whose_guards_are_bounds_run_along_memory(text: str, rows: int) -> 
     arguments = {"A": rng.normal(size=(rows, 40)), "B": rng.normal(size=(rows, rows))}
     program = ts.program(text)
     np.testing.assert_allclose(program(arguments), program.run_reference(arguments), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("guard", ["j + k > j", "k + j < j + 7", "i + k >= i + 3", "j + k <= j + i"])
+def test_an_index_that_cancels_in_a_guard_of_a_contraction(guard: str) -> None:
+    rng = np.random.default_rng(3)
+    arguments = {"A": rng.normal(size=(33, 33)), "B": rng.normal(size=(33, 33))}
+    program = ts.program(f"Y[i,j] += A[i,k] * B[k,j] if {guard}")
+    np.testing.assert_allclose(program(arguments), program.run_reference(arguments), rtol=1e-12, atol=1e-12)

@@ -48,6 +48,8 @@ GOOD: dict[str, tuple[str, list[str], Arrays]] = {
     "first or before": ("Y[l] = X[l] if l == 0 else X[l-1]", ["X"], {"X": R.random(6), "l": 6}),
     "a path that the program gives": ("z[0] = 1\nfor s:\n    z[s+1] = a[s,z[s]+1]", [],
                                       {"a": np.array([[0, 0, 1, 4]] * 3)}),
+    "a part of the rows": ("size(Y, 0) = 3\nY[i] += X[i,j] if not i >= 3", ["X"], {"X": GRID}),
+    "winners of a part": ("size(Y, 0) = 3\nY[i] argmax= X[i,j] if not i >= 3", [], {"X": GRID}),
     "packed": ("size(i) = 4\nsize(j) = 4\nY[i,j] = l[j*(2*size(i)-j-1)//2+i-j-1] if j < i", ["l"], {"l": R.random(6)}),
 }  # fmt: skip
 BAD: list[tuple[str, Arrays]] = [

@@ -125,7 +125,8 @@ class Grid:
             summed = np.transpose(summed, [kept.index(str(name)) for name in bare])
             at = tuple(slice(0, self.sizes.index[str(name)]) for name in bare)
             part = target.array[at or ...]
-            part[...] = ufunc(part, summed)
+            inside = tuple(slice(0, extent) for extent in target.array.shape)  # no point beyond takes part
+            part[...] = ufunc(part, summed[inside or ...])
         else:
             whole = target.array.reshape(-1).astype(wide)
             ufunc.at(whole, self.flat(statement.target, places)[mask], value[mask])

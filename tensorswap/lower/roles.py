@@ -208,7 +208,7 @@ class Roles:
             return None
         if any(term.get(found.summed[0]) not in (Number(1), Number(-1)) for term in terms):
             return None
-        return "masks" if found.column in touched else "bounds"
+        return "masks" if any(found.column in term for term in terms) else "bounds"  # not of `l + j > j`
 
 
 class Trial:

@@ -304,7 +304,21 @@ class _Writer:
             for check in self.checks:
                 if check.before == item and check.blocks == blocks and not self._reads_inputs_alone(check):
                     yield check.statement
-            target = self._safe(item, item.target)
-            assert isinstance(target, ir.Access)
-            guard = None if item.guard is None else self._safe(item, item.guard)
+            target, bounds = self._target(item)
+            guard = conjunction([*(self._safe(item, atom) for atom in conjuncts(item.guard)), *bounds])
             yield replace(item, target=target, value=self._safe(item, item.value), guard=guard)
+
+    def _target(self, statement: ir.Statement) -> tuple[ir.Access, list[Expr]]:
+        """The target, held within its tensor. An index that stands bare in it stays so, and has a bound in the guard:
+        `argmax=` chooses among the points that differ in the other indices."""
+        target = self._safe(statement, statement.target)
+        assert isinstance(target, ir.Access)
+        places = list(target.indices)
+        bounds: list[Expr] = []
+        for axis, (place, extent) in enumerate(
+            zip(statement.target.indices, self.sizes.shapes[target.tensor], strict=True)
+        ):
+            if isinstance(place, ir.Index) and places[axis] != place:
+                places[axis] = place
+                bounds.append(ir.Compare("<", place, Number(extent)))
+        return replace(target, indices=tuple(places)), bounds

@@ -29,6 +29,7 @@ def share_values(work: Work) -> Work:
     body = draft.loops.body
     uses: dict[Key, _Use] = {}
     writers = Counter(statement.target.tensor for statement in draft.loops.statements)
+    once = {name for name, count in writers.items() if count == 1} - draft.loops.updated  # one value from first to last
     written: Counter[str] = Counter()
     keys: list[dict[Expr, Hashable]] = []
     for item in body:
@@ -36,7 +37,7 @@ def share_values(work: Work) -> Work:
         if isinstance(item, ir.Statement):
             for node in dict.fromkeys(_always(item.value)):
                 holds = node == item.value and item.operator == "="
-                if holds and not (_keeps(item) and writers[item.target.tensor] == 1):
+                if holds and not (_keeps(item) and item.target.tensor in once):
                     continue
                 tensors = sorted({n.tensor for n in ir.walk(node) if isinstance(n, ir.Access)})
                 mine[node] = (node, tuple((name, written[name]) for name in tensors))

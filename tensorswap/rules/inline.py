@@ -37,16 +37,25 @@ def inline(
     loops = work.caller
     body = work.items(loops.body, ())
     inlined = _with_array(replace(loops, body=body, sizes=(*loops.sizes, *work.sizes)), work.batched)
-    return _without_locals(inlined, loops)
+    return _with_own_outputs(inlined, loops)
 
 
-def _without_locals(inlined: ir.Loops, caller: ir.Loops) -> ir.Loops:
-    """What a definition writes for itself and nobody reads is no output of its caller."""
+def _with_own_outputs(inlined: ir.Loops, caller: ir.Loops) -> ir.Loops:
+    """The outputs are those that the caller's own text tells: what a definition writes for itself and nobody reads is
+    none, and what it reads of what it gives stays one."""
     if caller.header or caller.returns is not None:
         return inlined
-    targets = {t.tensor for item in flat_items(caller.body) if isinstance(item, ir.CallStatement) for t in item.targets}
-    own = tuple(name for name in inlined.default_outputs if name in targets or name in caller.written)
-    return inlined if own == inlined.default_outputs else replace(inlined, returns=own)
+    written: set[str] = set()
+    read: set[str] = set()
+    for item in flat_items(caller.body):
+        if not isinstance(item, ir.Block):
+            targets = item.targets if isinstance(item, ir.CallStatement) else (item.target,)
+            own = {target.tensor for target in targets}
+            written |= own
+            read |= {n.tensor for root in roots(item) for n in ir.walk(root) if isinstance(n, ir.Access)} - own
+    names = (name for name in inlined.written if name in written)
+    outputs = tuple(name for name in names if name not in read or name in inlined.updated)
+    return inlined if outputs == inlined.default_outputs else replace(inlined, returns=outputs)
 
 
 def _with_array(loops: ir.Loops, batched: Mapping[str, ir.Access]) -> ir.Loops:
