@@ -6,6 +6,8 @@ the first, and each program of a shard along the rest.
 
 from __future__ import annotations
 
+import hashlib
+import math
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -96,10 +98,17 @@ class _Builder:
     ) -> dict[str, Operand]:
         key = f"t{len(self.tasks)}"
         bound = outlined(made.loops, {**operands, **{n: Plain(v) for n, v in made.numbers.items()}}, made.sizes)
-        work = Leaf(pickle.dumps(made.loops), {**made.numbers, **made.sizes}, dict(dtypes), told)
+        loops = pickle.dumps(made.loops)
+        digest = hashlib.sha256(loops).hexdigest()[:32]
+        shapes, types = bound.sizes.shapes, bound.types.tensors
+        makes = sum(math.prod(shapes[n]) * types[n].dtype.itemsize for n in bound.loops.written)
+        points = sum(
+            math.prod(bound.sizes.index[i] for i in {*s.indices, *(b.index for b in blocks)})
+            for s, blocks in bound.loops.located
+        )
+        work = Leaf(loops, digest, {**made.numbers, **made.sizes}, dict(dtypes), told, makes, points)
         self.tasks.append(Task(key, work, operands, self.shards))
         self.shards += bool(told)
-        shapes = bound.sizes.shapes
         return {name: Made(key, name, whole(shapes[name]), dtype) for name, dtype in dtypes.items()}
 
     def divided(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import pickle
 import threading
 from collections import OrderedDict
@@ -15,7 +14,6 @@ import numpy as np
 from ..arrays import Array
 from ..errors import Fault, SwapError
 from ..language import ir
-from ..lazy import cached_property
 from ..program import Program
 from ..run.alone import alone
 from .operands import Made, Operand, fetched, leaves
@@ -31,13 +29,12 @@ class Leaf:
     """A program to run: its pickled loops, the sizes and numbers that it is told, the types of what it gives."""
 
     loops: bytes
+    digest: str  # of the loops
     numbers: Mapping[str, int]
     dtypes: Mapping[str, np.dtype[Any]]
     told: str = ""  # which shard it is, for messages
-
-    @cached_property
-    def digest(self) -> str:
-        return hashlib.sha256(self.loops).hexdigest()[:32]
+    makes: int = 0  # bytes of all tensors that it writes
+    points: int = 0  # at which its statements are evaluated
 
 
 @dataclass(frozen=True)

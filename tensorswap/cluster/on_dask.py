@@ -1,0 +1,389 @@
+"""On Dask: the tasks of a graph on the workers of a cluster. Dask runs them again when a worker is lost; what Dask
+cannot see, a worker that no longer answers or data that went with one, is watched here."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from distributed import Client, Future, KilledWorker, wait
+from distributed.client import FutureCancelledError
+
+from ..arrays import Array
+from ..errors import ClusterError, LimitError, SwapError
+from ..room import shown
+from .dask_versions import refuse_others, versions
+from .operands import Held, Joined, Made, Operand, fetched, leaves, size
+from .sources import InGraph, InMemory
+from .tasks import Join, Leaf, Task, execute
+
+INLINE = 2**15  # bytes of an operand that goes along with its task
+KEPT = 2**30  # bytes of arrays that workers keep between calls
+TICK = 1.0  # seconds between two looks at the cluster
+SILENT = 10.0  # seconds after which a worker that says nothing is given up
+PATIENCE = 40.0  # seconds without a worker, or without an answer of the scheduler
+ATTEMPTS = 6
+
+
+class Lost(Exception):
+    """Something that tasks need went with a worker: the call is begun anew."""
+
+
+@dataclass
+class _Kept:
+    """What the workers of a cluster hold for us: arrays by their content, and who was asked for versions."""
+
+    arrays: OrderedDict[str, tuple[Future, int]] = field(default_factory=OrderedDict)
+    known: set[str] = field(default_factory=set)
+
+
+_kept: WeakKeyDictionary[Client, _Kept] = WeakKeyDictionary()
+
+
+def run_task(
+    work: Leaf | Join, operands: Mapping[str, Operand], results: Mapping[str, Any], loops: bytes | None = None
+) -> dict[str, Array]:
+    """A task on a worker."""
+    if loops is not None and isinstance(work, Leaf):
+        work = replace(work, loops=loops)
+    return execute(work, operands, results)
+
+
+def pick(result: Mapping[str, Array], names: tuple[str, ...]) -> dict[str, Array]:
+    """Some of what a task gave, so that the rest can stay where it is."""
+    return {name: result[name] for name in names}
+
+
+def named(array: Any) -> dict[str, Array]:
+    """A part of a Dask array, as a result."""
+    return {"": np.ascontiguousarray(array)}
+
+
+class OnDask:
+    """Runs graphs on the workers of a client."""
+
+    def __init__(self, client: Client, silent: float = SILENT, patience: float = PATIENCE) -> None:
+        self.client, self.silent, self.patience = client, silent, patience
+        self.kept = _kept.setdefault(client, _Kept())
+
+    @property
+    def dashboard(self) -> str:
+        return str(self.client.dashboard_link)
+
+    def run(
+        self, tasks: Sequence[Task], outputs: Mapping[str, Operand], told: Callable[[int, int], None] | None = None,
+        store: Callable[[str, int, Array], None] | None = None,
+    ) -> dict[str, Array]:  # fmt: skip
+        """The outputs of a graph; those that `store` takes, part by part, are not among them."""
+        self.check_alive()
+        self.check_versions()
+        self.check_memory(tasks)
+        why = ""
+        for _ in range(ATTEMPTS):
+            attempt = _Attempt(self, tasks)
+            try:
+                return attempt.results(outputs, told, store)
+            except Lost as error:
+                why = str(error)
+            except (KilledWorker, FutureCancelledError) as error:
+                why = f"{type(error).__name__}: {str(error)[:300]}"
+                if isinstance(error, KilledWorker):
+                    break
+            finally:
+                attempt.release()
+            self.check_alive()
+        raise ClusterError(
+            f"the workers were lost too often: {why}",
+            hint="look at their logs; if they ran out of memory, cut the index into more shards",
+        )
+
+    # -- before a call
+
+    def check_alive(self) -> None:
+        deadline = time.monotonic() + self.patience
+        while True:
+            if self.client.status == "closed":
+                raise ClusterError("the client of the cluster is closed", hint="make another: Client(address)")
+            if self.client.status == "running" and self.workers():
+                return
+            if time.monotonic() > deadline:
+                what = "has no workers" if self.client.status == "running" else "does not answer"
+                raise ClusterError(f"the cluster {what}", hint="start some: dask worker ADDRESS, or cluster.scale(2)")
+            time.sleep(0.1)
+
+    def workers(self) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+        except TypeError:  # of an earlier version, which tells of all of them unasked
+            found = self.client.scheduler_info()["workers"]
+        return found
+
+    def check_versions(self) -> None:
+        """Asks the workers that are new. One that does not answer is left to be found silent."""
+        new = [address for address in self.workers() if address not in self.kept.known]
+        if not new:
+            return
+        asked = {
+            address: self.client.submit(versions, workers=[address], allow_other_workers=False, pure=False, priority=99)
+            for address in new
+        }
+        done, _ = _waited(list(asked.values()), self.silent)
+        answers = {a: f.result() if f.status == "finished" else f.exception() for a, f in asked.items() if f in done}
+        refuse_others(answers)
+        self.kept.known |= answers.keys()
+
+    def check_memory(self, tasks: Sequence[Task]) -> None:
+        limits = [w["memory_limit"] for w in self.workers().values() if w.get("memory_limit")]
+        if not limits:
+            return
+        least, largest = min(limits), max(tasks, key=needed)
+        if needed(largest) > least:
+            parts = sorted(((size(o), n) for n, o in largest.operands.items()), reverse=True)
+            bytes_, name = parts[0] if parts else (0, "")
+            told = f"; {name.split(' ')[-1]} takes {shown(bytes_)} of it" if parts else ""
+            raise LimitError(
+                f"a shard needs {shown(needed(largest))} of memory, and a worker has {shown(least)}{told}",
+                hint="cut the index into more shards, or cut along another one too: "
+                'p.shard(["i", "j"], shards=...)',
+            )
+
+    # -- data
+
+    def sent(self, array: Array, everywhere: bool) -> Future:
+        """An array on the workers, which keep it for later calls with the same content."""
+        array = np.ascontiguousarray(array)
+        digest = hashlib.blake2b(array.data if array.size else b"", digest_size=16)
+        digest.update(repr((array.dtype.str, array.shape)).encode())
+        key = digest.hexdigest()
+        found = self.kept.arrays.pop(key, None)
+        if found is not None and found[0].status != "finished":
+            found = None
+        if found is None:
+            found = self.scattered({"": array}, everywhere), array.nbytes
+        self.kept.arrays[key] = found
+        total = sum(bytes_ for _, bytes_ in self.kept.arrays.values())
+        while total > KEPT and len(self.kept.arrays) > 1:
+            _, (_, bytes_) = self.kept.arrays.popitem(last=False)
+            total -= bytes_
+        return found[0]
+
+    def scattered(self, value: Any, everywhere: bool) -> Future:
+        try:
+            (sent,) = self.client.scatter([value], hash=False, broadcast=everywhere, timeout=self.patience)
+        except (OSError, TimeoutError) as error:
+            raise Lost(f"data could not be sent: {str(error)[:200]}") from error
+        assert isinstance(sent, Future)
+        return sent
+
+    # -- during a call
+
+    def sweep(self) -> int:
+        """Gives up workers that say nothing any more; tells how many are left."""
+        count: int = self.client.sync(
+            self.client._run_on_scheduler, _without_silent, silent=self.silent, callback_timeout=self.silent
+        )
+        return count
+
+
+def needed(task: Task) -> int:
+    """Bytes that a task needs: what it reads, and what it makes on its way at most."""
+    return sum(map(size, task.operands.values())) + (task.work.makes if isinstance(task.work, Leaf) else 0)
+
+
+async def _without_silent(dask_scheduler: Any, silent: float) -> int:
+    """On the scheduler: removes the workers whose last word is too long ago. Their tasks go to others."""
+    now = time.time()
+    for worker in list(dask_scheduler.workers.values()):
+        if now - worker.last_seen > silent:
+            await dask_scheduler.remove_worker(worker.address, stimulus_id=f"silent-{now}", safe=True, close=True)
+    return len(dask_scheduler.workers)
+
+
+def _waited(futures: Sequence[Future], seconds: float) -> tuple[set[Future], set[Future]]:
+    try:
+        found = wait(futures, timeout=seconds)
+    except TimeoutError:
+        done = {future for future in futures if future.done()}
+        return done, set(futures) - done
+    return set(found.done), set(found.not_done)
+
+
+class _Attempt:
+    """One try at a graph: its futures, and the data that they need."""
+
+    def __init__(self, executor: OnDask, tasks: Sequence[Task]) -> None:
+        self.executor, self.client, self.tasks = executor, executor.client, tasks
+        self.run = f"tensorswap-{uuid4().hex[:12]}"
+        self.futures: dict[str, Future] = {}
+        self.picked: dict[tuple[str, tuple[str, ...]], Future] = {}
+        self.data: dict[str, Future] = {}  # sent for this call, under the names that operands have for it
+        self.names = {task.key: tuple(_gives(task.work)) for task in tasks}
+        self.readers: dict[tuple[int, Any], int] = {}
+        for task in tasks:
+            for leaf in _held(task.operands):
+                key = (id(leaf.source), leaf.cuts)
+                self.readers[key] = self.readers.get(key, 0) + 1
+        self.sent: dict[tuple[int, Any], str] = {}
+
+    def submit(self) -> None:
+        for task in self.tasks:
+            operands = {name: self.placed(operand) for name, operand in task.operands.items()}
+            needs = {leaf.task for o in operands.values() for leaf in leaves(o) if isinstance(leaf, Made)}
+            wanted = {key: self.part(key, operands) for key in needs}
+            work, loops = task.work, None
+            if isinstance(work, Leaf) and len(work.loops) > INLINE:
+                loops = self.program(work)
+                work = replace(work, loops=b"")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of large graphs: an operand beyond INLINE is sent apart
+                self.futures[task.key] = self.client.submit(
+                    run_task, work, operands, wanted, loops, key=f"{self.run}-{task.key}", pure=False,
+                    priority=-task.shard,
+                )  # fmt: skip
+
+    def part(self, key: str, operands: Mapping[str, Operand]) -> Future:
+        """What is needed of a task's result."""
+        if key in self.data:
+            return self.data[key]
+        names = {leaf.name for o in operands.values() for leaf in leaves(o) if isinstance(leaf, Made) and leaf.task == key}
+        return self.picked_of(key, tuple(sorted(names)))
+
+    def picked_of(self, key: str, names: tuple[str, ...]) -> Future:
+        if set(names) == set(self.names[key]):
+            return self.futures[key]
+        if (key, names) not in self.picked:
+            self.picked[key, names] = self.client.submit(
+                pick, self.futures[key], names, key=f"{self.run}-{key}-{len(self.picked)}", pure=False
+            )
+        return self.picked[key, names]
+
+    def program(self, leaf: Leaf) -> Future:
+        array = np.frombuffer(leaf.loops, np.uint8)
+        name = f"program {leaf.digest}"
+        if name not in self.data:
+            self.data[name] = self.client.submit(
+                _bytes, self.executor.sent(array, everywhere=True), key=f"{self.run}-{leaf.digest}", pure=False
+            )
+        return self.data[name]
+
+    def placed(self, operand: Operand) -> Operand:
+        """The operand, with what lies in this process sent to the workers."""
+        if isinstance(operand, Joined):
+            return Joined(tuple(map(self.placed, operand.parts)), operand.axis)
+        if not isinstance(operand, Held) or not operand.source.travels:
+            return operand
+        key = (id(operand.source), operand.cuts)
+        if isinstance(operand.source, InMemory) and size(operand) <= INLINE:
+            return Held(InMemory(np.array(operand.source.read(operand.cuts))), tuple((0, n) for n in operand.shape))
+        if key not in self.sent:
+            name = f"data {len(self.sent)}"
+            if isinstance(operand.source, InGraph):
+                part = self.client.compute(operand.source.part(operand.cuts))
+                self.data[name] = self.client.submit(named, part, key=f"{self.run}-{name}", pure=False)
+            else:
+                everywhere = self.readers.get(key, 0) > 1
+                self.data[name] = self.executor.sent(operand.source.read(operand.cuts), everywhere)
+            self.sent[key] = name
+        return Made(self.sent[key], "", tuple((0, n) for n in operand.shape), operand.dtype)
+
+    # -- results
+
+    def results(
+        self, outputs: Mapping[str, Operand], told: Callable[[int, int], None] | None,
+        store: Callable[[str, int, Array], None] | None,
+    ) -> dict[str, Array]:  # fmt: skip
+        self.submit()
+        found: dict[str, Array] = {}
+        for name, operand in outputs.items():
+            parts = operand.parts if store is not None and isinstance(operand, Joined) else (operand,)
+            for number, part in enumerate(parts):
+                array = self.fetched(part, told)
+                if store is None:
+                    found[name] = array
+                else:
+                    store(name, number, array)
+        return found
+
+    def fetched(self, operand: Operand, told: Callable[[int, int], None] | None) -> Array:
+        """An output, when it is there."""
+        operand = self.placed(operand)
+        needs = {leaf.task for leaf in leaves(operand) if isinstance(leaf, Made)}
+        futures = {key: self.part(key, {"": operand}) for key in needs}
+        self.watch(list(futures.values()), told)
+        try:
+            values = self.client.sync(self.client._gather, list(futures.values()), callback_timeout=self.executor.patience)
+        except (OSError, TimeoutError, KeyError) as error:
+            raise Lost(f"a result was lost on its way: {str(error)[:200]}") from error
+        results = dict(zip(futures, values, strict=True))
+        made = fetched(operand, results.__getitem__)
+        return np.asarray(made)
+
+    def watch(self, futures: list[Future], told: Callable[[int, int], None] | None) -> None:
+        """Waits for futures, and looks after the cluster meanwhile."""
+        heard = time.monotonic()
+        while True:
+            _, waiting = _waited(futures, TICK)
+            everything = [*self.futures.values(), *self.picked.values(), *self.data.values()]
+            for future in everything:
+                if future.status == "error":
+                    _raise(future)
+                if future.status in ("cancelled", "lost"):
+                    raise Lost(f"{future.key} went with its worker")
+            if told is not None:
+                told(sum(future.status == "finished" for future in self.futures.values()), len(self.futures))
+            if not waiting:
+                return
+            if self.client.status == "closed":
+                raise ClusterError("the client of the cluster was closed during a call", hint="make another")
+            try:
+                if self.executor.sweep():
+                    heard = time.monotonic()
+            except (OSError, TimeoutError) as error:
+                if self.client.status == "closed":
+                    raise ClusterError("the scheduler of the cluster is gone") from error
+            if time.monotonic() - heard > self.executor.patience:
+                raise ClusterError(
+                    f"the cluster has not had a worker, or not answered, for {self.executor.patience:.0f} seconds",
+                    hint="look at its logs; a call can be made again as soon as it is back",
+                )
+
+    def release(self) -> None:
+        self.picked.clear()
+        self.futures.clear()
+        self.data.clear()
+
+
+def _bytes(result: Mapping[str, Array]) -> bytes:
+    return result[""].tobytes()
+
+
+def _gives(work: Leaf | Join) -> Iterator[str]:
+    yield from work.dtypes if isinstance(work, Leaf) else work.operators
+
+
+def _held(operands: Mapping[str, Operand]) -> Iterator[Held]:
+    for operand in operands.values():
+        yield from (leaf for leaf in leaves(operand) if isinstance(leaf, Held))
+
+
+def _raise(future: Future) -> None:
+    """An error of a task, as the caller of a program knows it."""
+    error = future.exception()
+    if isinstance(error, SwapError | KilledWorker):
+        raise error
+    if isinstance(error, MemoryError):
+        raise LimitError(
+            f"a worker ran out of memory: {str(error)[:200]}", hint="cut the index into more shards"
+        ) from error
+    if isinstance(error, pickle.UnpicklingError | ModuleNotFoundError | AttributeError):
+        raise ClusterError(f"a worker cannot read a task: {str(error)[:200]}", hint="is tensorswap installed there?")
+    raise ClusterError(f"a task failed: {type(error).__name__}: {str(error)[:300]}") from error
