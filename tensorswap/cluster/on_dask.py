@@ -3,26 +3,27 @@ cannot see, a worker that no longer answers or data that went with one, is watch
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import pickle
 import time
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from distributed import Client, Future, KilledWorker, wait
-from distributed.client import FutureCancelledError
+from distributed import CancelledError, Client, Future, KilledWorker, wait
 
 from ..arrays import Array
 from ..errors import ClusterError, LimitError, SwapError
 from ..room import shown
 from .dask_versions import refuse_others, versions
 from .operands import Held, Joined, Made, Operand, fetched, leaves, size
+from .silent import without_silent
 from .sources import InGraph, InMemory
 from .tasks import Join, Leaf, Task, execute
 
@@ -94,10 +95,11 @@ class OnDask:
                 return attempt.results(outputs, told, store)
             except Lost as error:
                 why = str(error)
-            except (KilledWorker, FutureCancelledError) as error:
-                why = f"{type(error).__name__}: {str(error)[:300]}"
-                if isinstance(error, KilledWorker):
-                    break
+            except CancelledError as error:
+                why = f"tasks were lost: {str(error)[:200]}"
+            except KilledWorker as error:
+                why = str(error)[:300]
+                break
             finally:
                 attempt.release()
             self.check_alive()
@@ -177,35 +179,57 @@ class OnDask:
         return found[0]
 
     def scattered(self, value: Any, everywhere: bool) -> Future:
-        try:
-            (sent,) = self.client.scatter([value], hash=False, broadcast=everywhere, timeout=self.patience)
-        except (OSError, TimeoutError) as error:
-            raise Lost(f"data could not be sent: {str(error)[:200]}") from error
+        (sent,) = self.patiently(self.client._scatter([value], hash=False, broadcast=everywhere), "data on its way")
         assert isinstance(sent, Future)
         return sent
 
     # -- during a call
 
-    def sweep(self) -> int:
-        """Gives up workers that say nothing any more; tells how many are left."""
-        count: int = self.client.sync(
-            self.client._run_on_scheduler, _without_silent, silent=self.silent, callback_timeout=self.silent
-        )
-        return count
+    def patiently(self, asked: Coroutine[Any, Any, Any], what: str) -> Any:
+        """What a coroutine of the client gives; given up if a worker falls silent meanwhile, since it may wait for it."""
+        future = asyncio.run_coroutine_threadsafe(asked, self.client.loop.asyncio_loop)
+        watch = _Watch(self)
+        while True:
+            try:
+                return future.result(TICK)
+            except (OSError, CancelledError, KeyError) as error:
+                if future.done():
+                    raise Lost(f"{what} was lost: {str(error)[:200]}") from error
+            if watch.look():
+                future.cancel()
+                raise Lost(f"{what} was lost with a worker")
+
+
+class _Watch:
+    """Looks after the cluster while something is waited for."""
+
+    def __init__(self, executor: OnDask) -> None:
+        self.executor, self.client, self.heard = executor, executor.client, time.monotonic()
+
+    def look(self) -> int:
+        """Gives up workers that say nothing any more; tells how many. Raises if there is nobody left for long."""
+        silent, removed = self.executor.silent, 0
+        try:
+            left, removed = self.client.sync(
+                self.client._run_on_scheduler, without_silent, silent=silent, callback_timeout=silent
+            )
+            if left:
+                self.heard = time.monotonic()
+        except (OSError, CancelledError):  # the scheduler is away: it may come back
+            pass
+        if self.client.status == "closed":
+            raise ClusterError("the client of the cluster was closed during a call", hint="make another")
+        if time.monotonic() - self.heard > self.executor.patience:
+            raise ClusterError(
+                f"the cluster has not had a worker, or not answered, for {self.executor.patience:.0f} seconds",
+                hint="look at its logs; the call can be made again as soon as it is back",
+            )
+        return removed
 
 
 def needed(task: Task) -> int:
     """Bytes that a task needs: what it reads, and what it makes on its way at most."""
     return sum(map(size, task.operands.values())) + (task.work.makes if isinstance(task.work, Leaf) else 0)
-
-
-async def _without_silent(dask_scheduler: Any, silent: float) -> int:
-    """On the scheduler: removes the workers whose last word is too long ago. Their tasks go to others."""
-    now = time.time()
-    for worker in list(dask_scheduler.workers.values()):
-        if now - worker.last_seen > silent:
-            await dask_scheduler.remove_worker(worker.address, stimulus_id=f"silent-{now}", safe=True, close=True)
-    return len(dask_scheduler.workers)
 
 
 def _waited(futures: Sequence[Future], seconds: float) -> tuple[set[Future], set[Future]]:
@@ -302,38 +326,29 @@ class _Attempt:
         store: Callable[[str, int, Array], None] | None,
     ) -> dict[str, Array]:  # fmt: skip
         self.submit()
-        found: dict[str, Array] = {}
-        for name, operand in outputs.items():
-            parts = operand.parts if store is not None and isinstance(operand, Joined) else (operand,)
-            for number, part in enumerate(parts):
-                array = self.fetched(part, told)
-                if store is None:
-                    found[name] = array
-                else:
-                    store(name, number, array)
-        return found
+        placed = {name: self.placed(operand) for name, operand in outputs.items()}
+        if store is None:
+            return self.fetched(placed, told)
+        for name, operand in placed.items():
+            for number, part in enumerate(operand.parts if isinstance(operand, Joined) else (operand,)):
+                store(name, number, self.fetched({name: part}, told)[name])
+        return {}
 
-    def fetched(self, operand: Operand, told: Callable[[int, int], None] | None) -> Array:
-        """An output, when it is there."""
-        operand = self.placed(operand)
-        needs = {leaf.task for leaf in leaves(operand) if isinstance(leaf, Made)}
-        futures = {key: self.part(key, {"": operand}) for key in needs}
+    def fetched(self, operands: Mapping[str, Operand], told: Callable[[int, int], None] | None) -> dict[str, Array]:
+        """Outputs, when they are there."""
+        needs = {leaf.task for o in operands.values() for leaf in leaves(o) if isinstance(leaf, Made)}
+        futures = {key: self.part(key, operands) for key in needs}
         self.watch(list(futures.values()), told)
-        try:
-            values = self.client.sync(self.client._gather, list(futures.values()), callback_timeout=self.executor.patience)
-        except (OSError, TimeoutError, KeyError) as error:
-            raise Lost(f"a result was lost on its way: {str(error)[:200]}") from error
+        values = self.executor.patiently(self.client._gather(list(futures.values())), "a result on its way")
         results = dict(zip(futures, values, strict=True))
-        made = fetched(operand, results.__getitem__)
-        return np.asarray(made)
+        return {name: np.asarray(fetched(operand, results.__getitem__)) for name, operand in operands.items()}
 
     def watch(self, futures: list[Future], told: Callable[[int, int], None] | None) -> None:
         """Waits for futures, and looks after the cluster meanwhile."""
-        heard = time.monotonic()
+        watch = _Watch(self.executor)
         while True:
             _, waiting = _waited(futures, TICK)
-            everything = [*self.futures.values(), *self.picked.values(), *self.data.values()]
-            for future in everything:
+            for future in (*self.futures.values(), *self.picked.values(), *self.data.values()):
                 if future.status == "error":
                     _raise(future)
                 if future.status in ("cancelled", "lost"):
@@ -342,19 +357,7 @@ class _Attempt:
                 told(sum(future.status == "finished" for future in self.futures.values()), len(self.futures))
             if not waiting:
                 return
-            if self.client.status == "closed":
-                raise ClusterError("the client of the cluster was closed during a call", hint="make another")
-            try:
-                if self.executor.sweep():
-                    heard = time.monotonic()
-            except (OSError, TimeoutError) as error:
-                if self.client.status == "closed":
-                    raise ClusterError("the scheduler of the cluster is gone") from error
-            if time.monotonic() - heard > self.executor.patience:
-                raise ClusterError(
-                    f"the cluster has not had a worker, or not answered, for {self.executor.patience:.0f} seconds",
-                    hint="look at its logs; a call can be made again as soon as it is back",
-                )
+            watch.look()
 
     def release(self) -> None:
         self.picked.clear()
