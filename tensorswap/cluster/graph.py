@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import math
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,10 +20,13 @@ from ..language import ir
 from ..language.bound import Bound
 from ..run.arguments import Outline, as_array, bind, check_dtype
 from .cutting import ARGUMENTS, divide, divide_if_used
-from .operands import Held, InArray, Joined, Made, Operand, Plain, whole
+from .operands import Given, Joined, Made, Operand, Plain, filled, size, whole
 from .pieces import Shard, View, once, ranges, shard
 from .states import Cut, Division, Partial, Stage
 from .tasks import Join, Leaf, Lift, Task
+
+
+GRAPHS = 32  # kinds of calls that are remembered
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,40 @@ class Graph:
     outputs: Mapping[str, Operand]
     division: Division
     shards: int
+
+    def filled(self, given: Mapping[str, Operand]) -> Graph:
+        """The same graph on the arguments of a call."""
+        tasks = [
+            replace(task, operands={name: filled(operand, given) for name, operand in task.operands.items()})
+            for task in self.tasks
+        ]
+        outputs = {name: filled(operand, given) for name, operand in self.outputs.items()}
+        return replace(self, tasks=tuple(tasks), outputs=outputs)
+
+
+class Graphs:
+    """The graphs of one program, made once for each kind of call."""
+
+    def __init__(self) -> None:
+        self.made: OrderedDict[Any, Graph] = OrderedDict()
+
+    def graph(
+        self, loops: ir.Loops, operands: Mapping[str, Operand], sizes: Mapping[str, int], cuts: Sequence[tuple[str, int]]
+    ) -> Graph:
+        """The tasks of a call that is cut along some indices, each into a number of shards."""
+        known = {name: _given(name, operand) for name, operand in operands.items()}
+        key = (tuple(known.values()), tuple(sorted(sizes.items())), tuple(cuts))
+        made = self.made.pop(key, None)
+        self.made[key] = made = graph(loops, known, sizes, cuts) if made is None else made
+        while len(self.made) > GRAPHS:
+            self.made.popitem(last=False)
+        return made.filled(operands)
+
+
+def _given(name: str, operand: Operand) -> Given:
+    if isinstance(operand, Plain):
+        return Given(name, (), np.dtype(type(operand.value)), type(operand.value))
+    return Given(name, whole(operand.shape), operand.dtype)
 
 
 def outlined(loops: ir.Loops, operands: Mapping[str, Operand], sizes: Mapping[str, int]) -> Bound:
@@ -50,6 +88,8 @@ def outlined(loops: ir.Loops, operands: Mapping[str, Operand], sizes: Mapping[st
 def outline(operand: Operand) -> Any:
     if isinstance(operand, Plain):
         return operand.value
+    if isinstance(operand, Given) and operand.plain is not None:
+        return operand.plain(0)
     if isinstance(operand, Made) and operand.number:
         return operand.dtype.type(0).item()
     return Outline(operand.shape, operand.dtype)
@@ -60,11 +100,10 @@ def graph(
 ) -> Graph:
     """The tasks of a call that is cut along some indices, each into a number of shards."""
     bound = outlined(loops, operands, sizes)
-    given = dict(operands)
     dtypes = {name: _dtype(bound, name) for name in bound.loops.outputs}
     builder = _Builder()
     division = divide(bound, cuts[0][0])
-    outputs = builder.divided(division, bound, given, dtypes, cuts, "")
+    outputs = builder.divided(division, bound, operands, dtypes, cuts, "")
     return Graph(tuple(builder.tasks), outputs, division, builder.shards)
 
 
@@ -107,7 +146,8 @@ class _Builder:
             for s, blocks in bound.loops.located
         )
         work = Leaf(loops, digest, {**made.numbers, **made.sizes}, dict(dtypes), told, makes, points)
-        self.tasks.append(Task(key, work, operands, self.shards))
+        gives = sum(math.prod(shapes[name]) * dtype.itemsize for name, dtype in dtypes.items())
+        self.tasks.append(Task(key, work, operands, self.shards, gives))
         self.shards += bool(told)
         return {name: Made(key, name, whole(shapes[name]), dtype) for name, dtype in dtypes.items()}
 
@@ -234,7 +274,8 @@ class _Tree:
         builder = self.run.builder
         key = f"t{len(builder.tasks)}"
         operands = {f"left {n}": left[n] for n in join.operators} | {f"right {n}": right[n] for n in join.operators}
-        builder.tasks.append(Task(key, join, operands, max(builder.shards - 1, 0)))
+        gives = sum(size(left[name]) for name in join.operators)
+        builder.tasks.append(Task(key, join, operands, max(builder.shards - 1, 0), gives))
         return {name: Made(key, name, whole(_shape(left[name])), _array_type(left[name])) for name in join.operators}
 
     def lift(self, name: str, number: int) -> Lift:
@@ -267,9 +308,3 @@ def _shape(operand: Operand) -> tuple[int, ...]:
 def _array_type(operand: Operand) -> np.dtype[Any]:
     assert not isinstance(operand, Plain)
     return operand.dtype
-
-
-def arrays(operands: Mapping[str, Operand]) -> Iterator[tuple[str, InArray]]:
-    for name, operand in operands.items():
-        if isinstance(operand, Held | Made | Joined):
-            yield name, operand

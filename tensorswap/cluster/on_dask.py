@@ -4,11 +4,10 @@ cannot see, a worker that no longer answers or data that went with one, is watch
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import pickle
 import time
 import warnings
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,14 +19,16 @@ from distributed import CancelledError, Client, Future, KilledWorker, wait
 
 from ..arrays import Array
 from ..errors import ClusterError, LimitError, SwapError
+from ..lazy import cached_property
 from ..room import shown
 from .dask_versions import refuse_others, versions
-from .operands import Held, Joined, Made, Operand, fetched, leaves, size
+from .operands import Held, Joined, Made, Operand, Taken, fetched, leaves, size
 from .silent import without_silent
-from .sources import InGraph, InMemory
+from .sources import InGraph, InMemory, digest_of
 from .tasks import Join, Leaf, Task, execute
 
 INLINE = 2**15  # bytes of an operand that goes along with its task
+PICKED = 2**20  # bytes of a result of which a part is picked, if that is all that is needed
 KEPT = 2**30  # bytes of arrays that workers keep between calls
 TICK = 1.0  # seconds between two looks at the cluster
 SILENT = 10.0  # seconds after which a worker that says nothing is given up
@@ -51,11 +52,11 @@ _kept: WeakKeyDictionary[Client, _Kept] = WeakKeyDictionary()
 
 
 def run_task(
-    work: Leaf | Join, operands: Mapping[str, Operand], results: Mapping[str, Any], loops: bytes | None = None
+    work: Leaf | Join, operands: Mapping[str, Operand], results: Mapping[str, Any], loops: Any = None
 ) -> dict[str, Array]:
     """A task on a worker."""
     if loops is not None and isinstance(work, Leaf):
-        work = replace(work, loops=loops)
+        work = replace(work, loops=loops[""].tobytes())
     return execute(work, operands, results)
 
 
@@ -160,28 +161,27 @@ class OnDask:
 
     # -- data
 
-    def sent(self, array: Array, everywhere: bool) -> Future:
-        """An array on the workers, which keep it for later calls with the same content."""
-        array = np.ascontiguousarray(array)
-        digest = hashlib.blake2b(array.data if array.size else b"", digest_size=16)
-        digest.update(repr((array.dtype.str, array.shape)).encode())
-        key = digest.hexdigest()
-        found = self.kept.arrays.pop(key, None)
-        if found is not None and found[0].status != "finished":
-            found = None
-        if found is None:
-            found = self.scattered({"": array}, everywhere), array.nbytes
-        self.kept.arrays[key] = found
-        total = sum(bytes_ for _, bytes_ in self.kept.arrays.values())
-        while total > KEPT and len(self.kept.arrays) > 1:
-            _, (_, bytes_) = self.kept.arrays.popitem(last=False)
-            total -= bytes_
-        return found[0]
-
-    def scattered(self, value: Any, everywhere: bool) -> Future:
-        (sent,) = self.patiently(self.client._scatter([value], hash=False, broadcast=everywhere), "data on its way")
-        assert isinstance(sent, Future)
-        return sent
+    def sent(self, arrays: Mapping[str, tuple[Array, bool]], everywhere: bool) -> dict[str, Future]:
+        """Arrays on the workers, by their content: those that are `kept` stay for later calls. What is new goes in one
+        message."""
+        kept = self.kept.arrays
+        here = {key: kept.pop(key) for key in arrays if key in kept}
+        kept |= {key: entry for key, entry in here.items() if entry[0].status == "finished"}
+        new = [key for key in arrays if key not in kept]
+        values = [{"": np.ascontiguousarray(arrays[key][0])} for key in new]
+        sent: list[Future] = []
+        if new:
+            asked = self.client._scatter(values, hash=False, broadcast=everywhere)
+            sent = self.patiently(asked, "data on its way")
+        found = {key: kept[key][0] for key in arrays if key in kept} | dict(zip(new, sent, strict=True))
+        for key, future in zip(new, sent, strict=True):
+            if arrays[key][1]:
+                kept[key] = future, arrays[key][0].nbytes
+        total = sum(count for _, count in kept.values())
+        while total > KEPT and len(kept) > 1:
+            _, (_, count) = kept.popitem(last=False)
+            total -= count
+        return found
 
     # -- during a call
 
@@ -251,22 +251,86 @@ class _Attempt:
         self.picked: dict[tuple[str, tuple[str, ...]], Future] = {}
         self.data: dict[str, Future] = {}  # sent for this call, under the names that operands have for it
         self.names = {task.key: tuple(_gives(task.work)) for task in tasks}
-        self.readers: dict[tuple[int, Any], int] = {}
-        for task in tasks:
-            for leaf in _held(task.operands):
-                key = (id(leaf.source), leaf.cuts)
-                self.readers[key] = self.readers.get(key, 0) + 1
+        self.small = {task.key: task.gives <= PICKED for task in tasks}
         self.sent: dict[tuple[int, Any], str] = {}
 
+    # -- data
+
+    def send(self) -> None:
+        """Sends what lies in this process, all that several tasks read in one message, and the rest in another."""
+        held: dict[tuple[int, Any], Held] = {}
+        readers: Counter[tuple[int, Any]] = Counter()
+        for task in self.tasks:
+            for operand in task.operands.values():
+                for leaf in leaves(self.shortened(operand)):
+                    if isinstance(leaf, Held) and leaf.source.travels and not _is_inline(leaf):
+                        held[_key(leaf)] = leaf
+                        readers[_key(leaf)] += 1
+        for everywhere in (True, False):
+            arrays: dict[str, tuple[Array, bool]] = {}
+            for key, leaf in held.items():
+                if isinstance(leaf.source, InMemory) and (readers[key] > 1) == everywhere:
+                    array = leaf.source.read(leaf.cuts)
+                    whole = array.shape == leaf.source.shape
+                    digest = leaf.source.digest if whole else digest_of(array)
+                    arrays[digest] = array, leaf.source.kept
+                    self.sent[key] = digest
+            if everywhere:
+                arrays |= {
+                    task.work.digest: (np.frombuffer(task.work.loops, np.uint8), True)
+                    for task in self.tasks
+                    if isinstance(task.work, Leaf) and len(task.work.loops) > INLINE
+                }
+            self.data |= self.executor.sent(arrays, everywhere)
+        for key, leaf in held.items():
+            if isinstance(leaf.source, InGraph):
+                name = f"part {len(self.data)}"
+                part = self.client.compute(leaf.source.part(leaf.cuts))
+                self.data[name] = self.client.submit(named, part, key=f"{self.run}-{name}", pure=False)
+                self.sent[key] = name
+
+    def shortened(self, operand: Operand) -> Operand:
+        """Rows of a table that is too large to be everywhere are taken here."""
+        if not isinstance(operand, Taken) or not isinstance(operand.table, Held):
+            return operand
+        if not operand.table.source.travels or size(operand.table) <= KEPT // 4:
+            return operand
+        if id(operand) not in self.taken:
+            rows = np.take(operand.table.source.read(operand.table.cuts), operand.rows, axis=operand.axis)
+            self.taken[id(operand)] = Held(InMemory(rows, kept=False), tuple((0, n) for n in rows.shape))
+        return self.taken[id(operand)]
+
+    @cached_property
+    def taken(self) -> dict[int, Held]:
+        return {}
+
+    def placed(self, operand: Operand) -> Operand:
+        """The operand, with what was sent in the place of what lies in this process."""
+        operand = self.shortened(operand)
+        if isinstance(operand, Joined):
+            return Joined(tuple(map(self.placed, operand.parts)), operand.axis)
+        if isinstance(operand, Taken):
+            table = self.placed(operand.table)
+            assert isinstance(table, Held | Made)
+            return replace(operand, table=table)
+        if not isinstance(operand, Held) or not operand.source.travels:
+            return operand
+        cuts = tuple((0, n) for n in operand.shape)
+        if _is_inline(operand):
+            return Held(InMemory(np.array(operand.source.read(operand.cuts))), cuts)
+        return Made(self.sent[_key(operand)], "", cuts, operand.dtype)
+
+    # -- tasks
+
     def submit(self) -> None:
+        self.send()
         for task in self.tasks:
             operands = {name: self.placed(operand) for name, operand in task.operands.items()}
             needs = {leaf.task for o in operands.values() for leaf in leaves(o) if isinstance(leaf, Made)}
             wanted = {key: self.part(key, operands) for key in needs}
             work, loops = task.work, None
-            if isinstance(work, Leaf) and len(work.loops) > INLINE:
-                loops = self.program(work)
-                work = replace(work, loops=b"")
+            if isinstance(work, Leaf) and work.digest in self.data:
+                loops, work = self.data[work.digest], replace(work, loops=b"")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # of large graphs: an operand beyond INLINE is sent apart
                 self.futures[task.key] = self.client.submit(
@@ -278,46 +342,17 @@ class _Attempt:
         """What is needed of a task's result."""
         if key in self.data:
             return self.data[key]
-        names = {leaf.name for o in operands.values() for leaf in leaves(o) if isinstance(leaf, Made) and leaf.task == key}
+        names = {m.name for o in operands.values() for m in leaves(o) if isinstance(m, Made) and m.task == key}
         return self.picked_of(key, tuple(sorted(names)))
 
     def picked_of(self, key: str, names: tuple[str, ...]) -> Future:
-        if set(names) == set(self.names[key]):
+        if self.small[key] or set(names) == set(self.names[key]):
             return self.futures[key]
         if (key, names) not in self.picked:
             self.picked[key, names] = self.client.submit(
                 pick, self.futures[key], names, key=f"{self.run}-{key}-{len(self.picked)}", pure=False
             )
         return self.picked[key, names]
-
-    def program(self, leaf: Leaf) -> Future:
-        array = np.frombuffer(leaf.loops, np.uint8)
-        name = f"program {leaf.digest}"
-        if name not in self.data:
-            self.data[name] = self.client.submit(
-                _bytes, self.executor.sent(array, everywhere=True), key=f"{self.run}-{leaf.digest}", pure=False
-            )
-        return self.data[name]
-
-    def placed(self, operand: Operand) -> Operand:
-        """The operand, with what lies in this process sent to the workers."""
-        if isinstance(operand, Joined):
-            return Joined(tuple(map(self.placed, operand.parts)), operand.axis)
-        if not isinstance(operand, Held) or not operand.source.travels:
-            return operand
-        key = (id(operand.source), operand.cuts)
-        if isinstance(operand.source, InMemory) and size(operand) <= INLINE:
-            return Held(InMemory(np.array(operand.source.read(operand.cuts))), tuple((0, n) for n in operand.shape))
-        if key not in self.sent:
-            name = f"data {len(self.sent)}"
-            if isinstance(operand.source, InGraph):
-                part = self.client.compute(operand.source.part(operand.cuts))
-                self.data[name] = self.client.submit(named, part, key=f"{self.run}-{name}", pure=False)
-            else:
-                everywhere = self.readers.get(key, 0) > 1
-                self.data[name] = self.executor.sent(operand.source.read(operand.cuts), everywhere)
-            self.sent[key] = name
-        return Made(self.sent[key], "", tuple((0, n) for n in operand.shape), operand.dtype)
 
     # -- results
 
@@ -365,17 +400,17 @@ class _Attempt:
         self.data.clear()
 
 
-def _bytes(result: Mapping[str, Array]) -> bytes:
-    return result[""].tobytes()
+def _key(held: Held) -> tuple[int, Any]:
+    return id(held.source), held.cuts
+
+
+def _is_inline(held: Held) -> bool:
+    """Small enough to go along with each task that reads it."""
+    return isinstance(held.source, InMemory) and size(held) <= INLINE
 
 
 def _gives(work: Leaf | Join) -> Iterator[str]:
     yield from work.dtypes if isinstance(work, Leaf) else work.operators
-
-
-def _held(operands: Mapping[str, Operand]) -> Iterator[Held]:
-    for operand in operands.values():
-        yield from (leaf for leaf in leaves(operand) if isinstance(leaf, Held))
 
 
 def _raise(future: Future) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..arrays import Array
-from .sources import Source
+from .sources import InFile, Source
 
 Cuts = tuple[tuple[int, int], ...]  # the range of each axis
 
@@ -20,6 +20,23 @@ class Plain:
     """A number of Python's, which never widens what it meets."""
 
     value: bool | int | float
+
+
+@dataclass(frozen=True)
+class Given:
+    """A part of an argument that a call will bring: of an array, or a number of a type of Python's."""
+
+    name: str
+    cuts: Cuts
+    dtype: np.dtype[Any]
+    plain: type | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return _shape(self.cuts)
+
+    def part(self, axis: int, start: int, stop: int) -> Given:
+        return replace(self, cuts=_cut(self.cuts, axis, start, stop))
 
 
 @dataclass(frozen=True)
@@ -91,7 +108,30 @@ class Joined:
         return found[0] if len(found) == 1 else Joined(tuple(found), axis)
 
 
-InArray = Held | Made | Joined
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """Some rows of an operand along an axis: the examples of a batch."""
+
+    table: Held | Made
+    rows: Array
+    axis: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shape = self.table.shape
+        return (*shape[: self.axis], len(self.rows), *shape[self.axis + 1 :])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.table.dtype
+
+    def part(self, axis: int, start: int, stop: int) -> Taken:
+        if axis == self.axis:
+            return replace(self, rows=self.rows[start:stop])
+        return replace(self, table=self.table.part(axis, start, stop))
+
+
+InArray = Given | Held | Made | Joined | Taken
 Operand = Plain | InArray
 
 
@@ -118,13 +158,28 @@ def size(operand: Operand) -> int:
     return 8 if isinstance(operand, Plain) else math.prod(operand.shape) * operand.dtype.itemsize
 
 
-def leaves(operand: Operand) -> Iterator[Plain | Held | Made]:
+def leaves(operand: Operand) -> Iterator[Plain | Given | Held | Made]:
     """The operands that one is joined of."""
     if isinstance(operand, Joined):
         for part in operand.parts:
             yield from leaves(part)
+    elif isinstance(operand, Taken):
+        yield operand.table
     else:
         yield operand
+
+
+def filled(operand: Operand, given: Mapping[str, Operand]) -> Operand:
+    """The operand, with what a call brings."""
+    if isinstance(operand, Joined):
+        return Joined(tuple(filled(part, given) for part in operand.parts), operand.axis)
+    if not isinstance(operand, Given):
+        return operand
+    found = given[operand.name]
+    for axis, (start, stop) in enumerate(operand.cuts):
+        if (start, stop) != (0, _array(found).shape[axis]):
+            found = _array(found).part(axis, start, stop)
+    return found
 
 
 def fetched(operand: Operand, result: Callable[[str], Any]) -> Any:
@@ -139,4 +194,10 @@ def fetched(operand: Operand, result: Callable[[str], Any]) -> Any:
             if number:
                 return array.item()
             return array if operand.all else array[tuple(slice(*cut) for cut in cuts)]
+        case Taken(table=Held(source=InFile() as file, cuts=cuts), rows=rows, axis=axis):
+            return file.take(rows + cuts[axis][0], axis, cuts)
+        case Taken(table=table, rows=rows, axis=axis):
+            return np.take(fetched(table, result), rows, axis=axis)
+        case Given(name=name):
+            raise AssertionError(f"{name} was not filled in")
     return np.concatenate([fetched(part, result) for part in operand.parts], axis=operand.axis)

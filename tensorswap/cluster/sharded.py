@@ -15,7 +15,7 @@ from ..program import Program, shapes_as_arrays
 from ..room import bytes_of, shown
 from ..run.arguments import defaults
 from ..run.call import check_origin
-from .graph import Graph, graph
+from .graph import Graph, Graphs
 from .local_cluster import local_client
 from .operands import Held, Operand, Plain, size, whole
 from .serial import Serial, Store, Told
@@ -46,6 +46,7 @@ class Sharded:
     ) -> None:  # fmt: skip
         self.program, self.indices, self.shards = program, tuple(indices), shards
         self._executor, self.memory, self.out = executor, memory, out
+        self.graphs = Graphs()
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -111,10 +112,10 @@ class Sharded:
         loops = self.program._for_call(arguments).loops
         if self.shards is not None or self.memory is None:
             counts = self.shards or [SHARDS, *([1] * (len(self.indices) - 1))]
-            made = graph(loops, operands, sizes, tuple(zip(self.indices, counts, strict=True)))
+            made = self.graphs.graph(loops, operands, sizes, tuple(zip(self.indices, counts, strict=True)))
             self._check_memory(made)
             return made
-        made = graph(loops, operands, sizes, [(index, 1) for index in self.indices])
+        made = self.graphs.graph(loops, operands, sizes, [(index, 1) for index in self.indices])
         extents = [made.division.sizes.index.get(index, 1) for index in self.indices]
         counts = [1] * len(self.indices)
         while max(map(needed, made.tasks)) > self.memory:
@@ -123,7 +124,7 @@ class Sharded:
             if counts[place] >= extents[place]:
                 self._check_memory(made)
             counts[place] = min(2 * counts[place], extents[place])
-            made = graph(loops, operands, sizes, tuple(zip(self.indices, counts, strict=True)))
+            made = self.graphs.graph(loops, operands, sizes, tuple(zip(self.indices, counts, strict=True)))
         return made
 
     def _check_memory(self, made: Graph) -> None:

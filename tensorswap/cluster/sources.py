@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,6 +12,7 @@ import numpy as np
 from ..arrays import Array
 from ..errors import ArgumentError, ShapeError
 from ..language import ir
+from ..lazy import cached_property
 from ..run.arguments import as_array, check_dtype
 from ..training.mapped import Mapped, mapped, private
 
@@ -34,8 +36,16 @@ class Source(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class InMemory:
+    """An array of this process. What is `kept` stays on workers between calls, and is known again by its content."""
+
     array: Array
+    kept: bool = True
     travels: bool = True
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all of it: the array must not change while this is used."""
+        return digest_of(self.array)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -47,6 +57,12 @@ class InMemory:
 
     def read(self, cuts: tuple[tuple[int, int], ...]) -> Array:
         return self.array[tuple(slice(*cut) for cut in cuts)]
+
+
+def digest_of(array: Array) -> str:
+    found = hashlib.blake2b(repr((array.dtype.str, array.shape)).encode(), digest_size=16)
+    found.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return found.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -65,13 +81,15 @@ class InFile:
         return np.dtype(self.stored).newbyteorder("=")
 
     def read(self, cuts: tuple[tuple[int, int], ...]) -> Array:
-        file = Mapped(self.name, self.path, self.offset, self.shape, np.dtype(self.stored))
         shorter = [axis for axis, cut in enumerate(cuts) if cut != (0, self.shape[axis])]
         axis = shorter[0] if shorter else 0
+        return self.take(np.arange(*cuts[axis]), axis, cuts)
+
+    def take(self, rows: Array, axis: int, cuts: tuple[tuple[int, int], ...]) -> Array:
+        """Rows along an axis, and parts of the others."""
+        file = Mapped(self.name, self.path, self.offset, self.shape, np.dtype(self.stored))
         try:
-            if not cuts:
-                return np.frombuffer(file.read(0, file.nbytes), self.stored).reshape(())
-            part = file.take(np.arange(*cuts[axis]), axis)
+            part = file.take(rows, axis)
         finally:
             file.close()
         rest = tuple(slice(*cut) if k != axis else slice(None) for k, cut in enumerate(cuts))
@@ -127,7 +145,7 @@ def source(loops: ir.Loops, name: str, value: Any) -> Source:
         if _module(value) == "zarr":
             check_dtype(name, dtype)
             return InChunks(value, tuple(map(int, shape)), dtype.newbyteorder("="))
-    file = mapped(name, value) if isinstance(value, np.ndarray) else None
+    file = mapped(name, value) if isinstance(value, np.ndarray) and value.ndim else None
     if file is not None:
         check_dtype(name, file.dtype)
         found = InFile(name, str(file.path), file.offset, tuple(file.shape), file.dtype.str)

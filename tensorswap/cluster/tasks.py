@@ -14,6 +14,7 @@ import numpy as np
 from ..arrays import Array
 from ..errors import Fault, SwapError
 from ..language import ir
+from ..lazy import cached_property
 from ..program import Program
 from ..run.alone import alone
 from .operands import Made, Operand, fetched, leaves
@@ -71,8 +72,9 @@ class Task:
     work: Leaf | Join
     operands: Mapping[str, Operand]
     shard: int  # where it stands among the shards, so that neighbours can be near each other
+    gives: int = 0  # bytes
 
-    @property
+    @cached_property
     def needs(self) -> frozenset[str]:
         """The tasks whose results it reads."""
         found = [leaf for operand in self.operands.values() for leaf in leaves(operand)]

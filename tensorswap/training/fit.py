@@ -13,6 +13,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import ArgumentError, SwapError, SwapWarning, TrainingError
+from ..lazy import method
 from ..program import Program
 from . import checkpoint as files
 from .checkpoint import Checkpoint, Position
@@ -76,6 +77,8 @@ def fit(
     resume: bool | str | Path = False,
     progress: bool = True,
     same_noise: bool = False,
+    cluster: Any = None,
+    shards: int | None = None,
 ) -> Result:
     """Trains the parameters of a program, and gives them with a history.
 
@@ -83,6 +86,9 @@ def fit(
     each epoch; `batch` names the index of examples. Parameters are arrays, or words: "he", "xavier", "normal",
     "uniform", "zeros", "ones". An input `step` of the program is the number of the step. `resume=True` goes on from
     `checkpoint` if there is one. Ctrl-C ends the run after the steps at hand, with what it has learned.
+
+    With `shards`, each batch is cut into so many parts, on the workers of `cluster`, a client of Dask's, if there is one:
+    the numbers depend on the parts, not on who computes them.
     """
     settings = _Settings(
         loss,
@@ -108,6 +114,7 @@ def fit(
         optimizer,
         clip,
         schedule,
+        None if cluster is None and shards is None else Parts(cluster, shards),
     )
     run.validate_with(validation)
     run.resume(resume, path)
@@ -115,6 +122,14 @@ def fit(
         files.refuse_place(path)
     run.path, run.seconds = path, seconds
     return run.train(truth("progress", progress))
+
+
+@dataclass(frozen=True)
+class Parts:
+    """How a batch is cut, and who computes its parts."""
+
+    cluster: Any
+    shards: int | None
 
 
 @dataclass(frozen=True)
@@ -141,6 +156,7 @@ class _Run:
         optimizer: Any,
         clip: float | None,
         schedule: Any,
+        parts: Parts | None = None,
     ) -> None:
         named = flattened(params)
         self.settings = settings
@@ -161,6 +177,9 @@ class _Run:
                 hint=f'add it: params={{..., "{missing[0]}": "he"}} or data={{..., "{missing[0]}": array}}',
             )
         self.update: Update = update(model, settings.loss, list(named), chosen_optimizer(optimizer), clip, metrics)
+        self.elsewhere: Any = None
+        if parts is not None:
+            self.elsewhere = method("train")(self.update.program, settings.batch, parts.cluster, parts.shards)
         self.noises = [] if settings.same_noise else noises(model.loops)
         self.seeds: dict[str, Array] = {}  # what one chunk gave to random functions beside its examples
         self.params = arrays
@@ -198,7 +217,7 @@ class _Run:
     def loop(self, part: Any) -> Loop:
         data = self.read(part, self.settings.batch_size)
         self.refuse_same_noise(data)
-        made = Loop(self.update, data, self.settings.batch, {**self.params, **self.state})
+        made = Loop(self.update, data, self.settings.batch, {**self.params, **self.state}, self.elsewhere)
         made.check(self.settings.batch_size)
         return made
 
@@ -381,6 +400,7 @@ class _Run:
             "shuffle": s.shuffle,
             "dtype": str(self.dtype),
             "number of examples": examples,
+            "shards": None if self.elsewhere is None else self.elsewhere.shards,
         }
 
     def save(self) -> None:
