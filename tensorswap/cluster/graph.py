@@ -136,20 +136,17 @@ class _Builder:
         self, made: Shard, operands: Mapping[str, Operand], dtypes: Mapping[str, np.dtype[Any]], told: str
     ) -> dict[str, Operand]:
         key = f"t{len(self.tasks)}"
-        bound = outlined(made.loops, {**operands, **{n: Plain(v) for n, v in made.numbers.items()}}, made.sizes)
         loops = pickle.dumps(made.loops)
         digest = hashlib.sha256(loops).hexdigest()[:32]
-        shapes, types = bound.sizes.shapes, bound.types.tensors
-        makes = sum(math.prod(shapes[n]) * types[n].dtype.itemsize for n in bound.loops.written)
+        makes = sum(math.prod(shape) * 8 for shape in made.shapes.values())
         points = sum(
-            math.prod(bound.sizes.index[i] for i in {*s.indices, *(b.index for b in blocks)})
-            for s, blocks in bound.loops.located
+            math.prod(made.sizes[i] for i in {*s.indices, *(b.index for b in blocks)}) for s, blocks in made.loops.located
         )
         work = Leaf(loops, digest, {**made.numbers, **made.sizes}, dict(dtypes), told, makes, points)
-        gives = sum(math.prod(shapes[name]) * dtype.itemsize for name, dtype in dtypes.items())
+        gives = sum(math.prod(made.shapes[name]) * dtype.itemsize for name, dtype in dtypes.items())
         self.tasks.append(Task(key, work, operands, self.shards, gives))
         self.shards += bool(told)
-        return {name: Made(key, name, whole(shapes[name]), dtype) for name, dtype in dtypes.items()}
+        return {name: Made(key, name, whole(made.shapes[name]), dtype) for name, dtype in dtypes.items()}
 
     def divided(
         self, division: Division, bound: Bound, operands: Mapping[str, Operand],
@@ -159,7 +156,8 @@ class _Builder:
         run = _Divided(self, division, bound, dict(operands), dtypes, rest, told, ranges(division.extent, count))
         for stage in division.stages:
             run.stage(stage)
-        return {name: run.known[tensor] for name, tensor in division.outputs.items()}
+        found = {name: run.known[tensor] for name, tensor in division.outputs.items()}
+        return {name: replace(o, number=False) if isinstance(o, Made) else o for name, o in found.items()}
 
 
 @dataclass

@@ -35,16 +35,27 @@ def local_client() -> Any:
         if process == os.getpid() and client.status == "running":
             return client
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    cluster = package.LocalCluster(
-        n_workers=count, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
-    )
-    client = package.Client(cluster)
+    client = start(count)
     _started[:] = [(os.getpid(), client)]
-    atexit.register(_close, os.getpid(), client, cluster)
+    atexit.register(_close, os.getpid(), client)
     return client
 
 
-def _close(process: int, client: Any, cluster: Any) -> None:
+def start(workers: int, dashboard: str | None = ":0") -> Any:
+    """A client of some workers on this machine. One that was lost may take its time to come back: Dask's own patience
+    ends its supervisor for good while a loaded machine still starts the process."""
+    package = distributed()
+    import dask
+
+    dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})  # it is read when a worker is lost
+    cluster = package.LocalCluster(
+        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=dashboard, silence_logs=50
+    )
+    return package.Client(cluster)
+
+
+def _close(process: int, client: Any) -> None:
     if process == os.getpid():
+        cluster = client.cluster
         client.close(timeout=2)
         cluster.close(timeout=5)

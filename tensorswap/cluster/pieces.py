@@ -39,6 +39,7 @@ class Shard:
     views: Mapping[str, View]
     numbers: Mapping[str, int]
     sizes: Mapping[str, int]
+    shapes: Mapping[str, tuple[int, ...]]  # of what it writes
 
 
 def ranges(extent: int, shards: int) -> list[tuple[int, int]]:
@@ -56,7 +57,8 @@ def once(division: Division, items: tuple[ir.Item, ...], wanted: tuple[str, ...]
     made = _Writer(division, items, 0, division.extent)
     own = made.loops(items, wanted)
     views = {name: View(name) for name in own.inputs}
-    return Shard(own, views, {}, {name: division.sizes.index[name] for name in own.indices})
+    sizes = {name: division.sizes.index[name] for name in own.indices}
+    return Shard(own, views, {}, sizes, {name: division.sizes.shapes[name] for name in own.written})
 
 
 def shard(division: Division, items: tuple[ir.Item, ...], wanted: tuple[str, ...], start: int, stop: int) -> Shard:
@@ -66,7 +68,7 @@ def shard(division: Division, items: tuple[ir.Item, ...], wanted: tuple[str, ...
     loops = writer.loops(body, wanted)
     sizes = {n: stop - start if n == division.index else division.sizes.index[n] for n in loops.indices}
     numbers = {name: number for name, number in writer.numbers.items() if name in loops.inputs}
-    return Shard(loops, writer.views, numbers, sizes)
+    return Shard(loops, writer.views, numbers, sizes, {name: writer.shape(name) for name in loops.written})
 
 
 @dataclass
@@ -151,6 +153,13 @@ class _Writer:
     def shaped(self, name: str) -> str:
         """The tensor that has the shape of this one: the values behind an argmax= are as many as its positions."""
         return next((tensor for tensor, best in self.division.best.items() if best == name), name)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """What this shard has of a tensor that it writes."""
+        whole, state = self.division.sizes.shapes[self.shaped(name)], self.division.states.get(self.shaped(name))
+        if not isinstance(state, Cut):
+            return whole
+        return (*whole[: state.axis], self.stop - self.start, *whole[state.axis + 1 :])
 
     def is_declared(self, made: ir.Loops, name: str, axis: int) -> bool:
         """Whether an axis has a size that its writers do not tell."""

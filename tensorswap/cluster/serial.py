@@ -58,7 +58,7 @@ class Serial:
             if told is not None:
                 told(number, len(tasks))
         assert not parts, "every output is made by a task, or is an input"
-        return found
+        return {name: found[name] for name in outputs if name in found}
 
 
 def _needs(operand: Operand) -> frozenset[str]:
