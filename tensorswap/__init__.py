@@ -62,6 +62,7 @@ _PLACES = {  # the same as above, for those who run it: a name costs its import 
     "training.fit": "fit",
     "training.step": "step",
 }
-METHODS |= {"shard": (f"{__name__}.cluster.sharded", "shard"), "train": (f"{__name__}.cluster.steps_in_shards", "train")}
+METHODS |= {"shard": (f"{__name__}.cluster.sharded", "shard")}
+METHODS |= {"train": (f"{__name__}.cluster.steps_in_shards", "train")}
 METHODS |= {"flat": (f"{__name__}.teaching.flat", "flat"), "jacobian": (f"{__name__}.teaching.jacobian", "jacobian")}
 import_when_asked(__name__, {name: place for place, names in _PLACES.items() for name in names.split()})

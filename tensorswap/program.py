@@ -291,10 +291,10 @@ class Program(Runnable):
         self, index: str | Sequence[str], client: Any = None, shards: int | Sequence[int] | None = None,
         memory: str | int | None = None, out: str | Path | None = None,
     ) -> Sharded:  # fmt: skip
-        """The program cut along an index, or several: called as it is, and run as shards on the workers of a Dask client
-        (those of this machine if there is none). Its results depend on the number of shards, not on who runs them. With
-        `memory`, shards run here, one after the other, each within so much; large outputs go to files, in the folder
-        `out` if it is given."""
+        """The program cut along an index, or several: called as it is, and run as shards on the workers of a client of
+        Dask's (those of this machine if there is none). Its results depend on the number of shards, not on who runs
+        them. With `memory`, shards run here, one after the other, each within so much; large outputs go to files, in
+        the folder `out` if it is given."""
         made: Sharded = method("shard")(self, index, client, shards, memory, out)
         return made
 

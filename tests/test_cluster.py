@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 
 import tensorswap as ts
-from tensorswap.cluster.pieces import ranges
+from tensorswap.cluster.shard_program import ranges
 from tensorswap.cluster.tasks import Join, Lift, joined
 from tensorswap.errors import ArgumentError, BoundsError, LimitError, ProgramError
 from tensorswap.program import Program
@@ -22,9 +22,7 @@ from .generate import Case, programs
 
 LONG = bool(os.environ.get("TENSORSWAP_LONG"))
 SEED = int(os.environ.get("TENSORSWAP_SEED") or secrets.randbits(32))  # other programs in every run
-check = settings(
-    max_examples=400 if LONG else 4, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-)
+check = settings(max_examples=400 if LONG else 4, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
 def outputs(program: Program, result: Any) -> dict[str, np.ndarray]:
@@ -44,7 +42,8 @@ def check_cut(program: Program, arrays: dict[str, Any], cut: Any, shards: Any, t
     try:
         got = outputs(program, program.shard(cut, client="serial", shards=shards)(arrays))
     except ProgramError as error:
-        assert "cannot be cut along" in str(error)
+        if "cannot be cut along" not in str(error):
+            raise
         return False
     check_equal(got, want, tolerance, f"{program}\ncut along {cut}\nTENSORSWAP_SEED={SEED}")
     return True

@@ -21,7 +21,7 @@ from .test_cluster import outputs, trained
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed: make cluster installs it")
 
-from tensorswap.cluster.dask_versions import refuse_others, versions  # noqa: E402  # it needs no dask, the rest does
+from tensorswap.cluster.versions import refuse_others, versions  # noqa: E402  # it needs no dask, the rest does
 from tensorswap.cluster.local_cluster import start  # noqa: E402
 from tensorswap.cluster.on_dask import OnDask  # noqa: E402
 

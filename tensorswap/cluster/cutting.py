@@ -166,7 +166,9 @@ def _without_updates(loops: ir.Loops, body: tuple[ir.Item, ...]) -> tuple[tuple[
 
 def _reading(statement: ir.Statement, names: Mapping[str, str]) -> ir.Statement:
     def change(node: ir.Expr) -> ir.Expr:
-        return replace(node, tensor=names[node.tensor]) if isinstance(node, ir.Access) and node.tensor in names else node
+        return (
+            replace(node, tensor=names[node.tensor]) if isinstance(node, ir.Access) and node.tensor in names else node
+        )
 
     return ir.map_statement(statement, change) if names else statement
 

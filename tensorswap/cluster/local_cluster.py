@@ -17,15 +17,12 @@ def distributed() -> Any:
     try:
         import distributed as found
     except ImportError as error:
-        raise PackageError(
-            "a cluster needs dask and distributed", hint="pip install 'tensorswap[cluster]'"
-        ) from error
+        raise PackageError("a cluster needs dask and distributed", hint="pip install 'tensorswap[cluster]'") from error
     return found
 
 
 def local_client() -> Any:
     """A client of the workers on this machine, which live as long as this process."""
-    package = distributed()
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise ClusterError(
             "a worker of the cluster imports the script that starts it, and would start another one",

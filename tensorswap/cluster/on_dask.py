@@ -21,10 +21,11 @@ from ..arrays import Array
 from ..errors import ClusterError, LimitError, SwapError
 from ..lazy import cached_property
 from ..room import shown
-from .dask_versions import refuse_others, versions
-from .operands import Held, Joined, Made, Operand, Taken, fetched, leaves, size
+from .versions import refuse_others, versions
+from .shard_plan import needed
 from .silent import without_silent
 from .sources import InGraph, InMemory, digest_of
+from .task_operands import Held, Joined, Made, Operand, Taken, fetched, leaves, size
 from .tasks import Join, Leaf, Task, execute
 
 INLINE = 2**15  # bytes of an operand that goes along with its task
@@ -67,7 +68,7 @@ def pick(result: Mapping[str, Array], names: tuple[str, ...]) -> dict[str, Array
 
 def named(array: Any) -> dict[str, Array]:
     """A part of a Dask array, as a result."""
-    return {"": np.ascontiguousarray(array)}
+    return {"": np.asarray(array, order="C")}
 
 
 class OnDask:
@@ -155,8 +156,7 @@ class OnDask:
             told = f"; {name.split(' ')[-1]} takes {shown(bytes_)} of it" if parts else ""
             raise LimitError(
                 f"a shard needs {shown(needed(largest))} of memory, and a worker has {shown(least)}{told}",
-                hint="cut the index into more shards, or cut along another one too: "
-                'p.shard(["i", "j"], shards=...)',
+                hint='cut the index into more shards, or cut along another one too: p.shard(["i", "j"], shards=...)',
             )
 
     # -- data
@@ -168,7 +168,7 @@ class OnDask:
         here = {key: kept.pop(key) for key in arrays if key in kept}
         kept |= {key: entry for key, entry in here.items() if entry[0].status == "finished"}
         new = [key for key in arrays if key not in kept]
-        values = [{"": np.ascontiguousarray(arrays[key][0])} for key in new]
+        values = [{"": np.asarray(arrays[key][0], order="C")} for key in new]
         sent: list[Future] = []
         if new:
             asked = self.client._scatter(values, hash=False, broadcast=everywhere)
@@ -186,7 +186,7 @@ class OnDask:
     # -- during a call
 
     def patiently(self, asked: Coroutine[Any, Any, Any], what: str) -> Any:
-        """What a coroutine of the client gives; given up if a worker falls silent meanwhile, since it may wait for it."""
+        """What a coroutine of the client gives; given up if a worker falls silent, since it may wait for that."""
         future = asyncio.run_coroutine_threadsafe(asked, self.client.loop.asyncio_loop)
         watch = _Watch(self)
         while True:
@@ -225,11 +225,6 @@ class _Watch:
                 hint="look at its logs; the call can be made again as soon as it is back",
             )
         return removed
-
-
-def needed(task: Task) -> int:
-    """Bytes that a task needs: what it reads, and what it makes on its way at most."""
-    return sum(map(size, task.operands.values())) + (task.work.makes if isinstance(task.work, Leaf) else 0)
 
 
 def _waited(futures: Sequence[Future], seconds: float) -> tuple[set[Future], set[Future]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..arrays import Array
-from .operands import Joined, Made, Operand, fetched, leaves
+from .task_operands import Joined, Made, Operand, fetched, leaves
 from .tasks import Task, execute
 
 Told = Callable[[int, int], None]

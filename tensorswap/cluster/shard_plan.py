@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..room import shown
-from .graph import Graph
-from .operands import Held, Joined, Made, Operand, leaves, size
 from .states import Cut, Partial
+from .task_graph import Graph
+from .task_operands import Held, Joined, Made, Operand, leaves, size
 from .tasks import Join, Leaf, Task
 
 POINT = 0.6e-9  # seconds for a point of a statement, on one core
@@ -60,7 +60,7 @@ class ShardPlan:
             f"joined                {shown(self.joined)}",
             f"messages              {self.messages}",
             f"memory of a worker    {shown(self.memory)}",
-            f"time, about           " + ", ".join(f"{self.seconds(n):.3g} s on {n}" for n in (1, 2, 4)),
+            "time, about           " + ", ".join(f"{self.seconds(n):.3g} s on {n}" for n in (1, 2, 4)),
         ]
         return "\n".join(lines)
 

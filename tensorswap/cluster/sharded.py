@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from ..arrays import Array
 from ..errors import ArgumentError, LimitError
 from ..interpret import reference
@@ -15,13 +17,13 @@ from ..program import Program, shapes_as_arrays
 from ..room import bytes_of, shown
 from ..run.arguments import defaults
 from ..run.call import check_origin
-from .graph import Graph, Graphs
 from .local_cluster import local_client
-from .operands import Held, Operand, Plain, size, whole
 from .serial import Serial, Store, Told
 from .shard_plan import ShardPlan, needed, plan_of
 from .sources import InMemory, source
 from .storage import Storage
+from .task_graph import Graph, Graphs
+from .task_operands import Held, Operand, Plain, size, whole
 from .tasks import Task
 
 SHARDS = 8  # whatever the number of workers: so that the bits of a result do not depend on it
@@ -87,7 +89,7 @@ class Sharded:
         return storage.results()
 
     def plan(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> ShardPlan:
-        """What a call with these arrays (or shapes) cuts, what travels, what a worker needs, and how long it may take."""
+        """What a call with these arrays (or shapes) cuts, what travels, what a worker needs, how long it may take."""
         given = shapes_as_arrays(self.program._arguments(mapping, arrays))
         operands, sizes, arguments = self._operands(given)
         return plan_of(self._graph(operands, sizes, arguments), operands)
@@ -171,8 +173,6 @@ class Sharded:
 
 
 def _outline(shape: tuple[int, ...], dtype: Any) -> Any:
-    import numpy as np
-
     return np.broadcast_to(np.zeros((), dtype), shape)
 
 

@@ -10,8 +10,8 @@ _restarts: set[asyncio.Task[None]] = set()
 
 
 async def without_silent(dask_scheduler: Any, silent: float) -> tuple[int, int]:
-    """Removes the workers whose last word is too long ago, so that their tasks go to others; tells how many are left, and
-    how many went. A nanny ends its worker, a stopped one too, and starts another."""
+    """Removes the workers whose last word is too long ago, so that their tasks go to others; tells how many are left,
+    and how many went. A nanny ends its worker, a stopped one too, and starts another."""
     now, before = time.time(), len(dask_scheduler.workers)
     for worker in list(dask_scheduler.workers.values()):
         if now - worker.last_seen > silent:

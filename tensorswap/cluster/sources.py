@@ -61,7 +61,7 @@ class InMemory:
 
 def digest_of(array: Array) -> str:
     found = hashlib.blake2b(repr((array.dtype.str, array.shape)).encode(), digest_size=16)
-    found.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    found.update(np.asarray(array, order="C").reshape(-1).view(np.uint8).data)
     return found.hexdigest()
 
 
@@ -93,7 +93,7 @@ class InFile:
         finally:
             file.close()
         rest = tuple(slice(*cut) if k != axis else slice(None) for k, cut in enumerate(cuts))
-        return np.ascontiguousarray(part[rest], self.dtype)
+        return np.asarray(part[rest], self.dtype, order="C")
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ class InChunks:
 
     def read(self, cuts: tuple[tuple[int, int], ...]) -> Array:
         part = np.asarray(self.array[tuple(slice(*cut) for cut in cuts)])
-        return np.ascontiguousarray(part, self.dtype)
+        return np.asarray(part, self.dtype, order="C")
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +124,7 @@ class InGraph:
         return self.array[tuple(slice(*cut) for cut in cuts)]
 
     def read(self, cuts: tuple[tuple[int, int], ...]) -> Array:
-        return np.ascontiguousarray(self.part(cuts).compute(), self.dtype)
+        return np.asarray(self.part(cuts).compute(), self.dtype, order="C")
 
 
 def source(loops: ir.Loops, name: str, value: Any) -> Source:
@@ -141,10 +141,9 @@ def source(loops: ir.Loops, name: str, value: Any) -> Source:
             raise ShapeError(f"{name} is a Dask array of unknown shape", hint=f"{name}.compute_chunk_sizes()")
         check_dtype(name, dtype)
         return InGraph(value, tuple(map(int, shape)), dtype.newbyteorder("="))
-    if not isinstance(value, np.ndarray) and isinstance(dtype, np.dtype) and isinstance(shape, tuple) and shape:
-        if _module(value) == "zarr":
-            check_dtype(name, dtype)
-            return InChunks(value, tuple(map(int, shape)), dtype.newbyteorder("="))
+    if _module(value) == "zarr" and isinstance(dtype, np.dtype) and shape:
+        check_dtype(name, dtype)
+        return InChunks(value, tuple(map(int, shape)), dtype.newbyteorder("="))
     file = mapped(name, value) if isinstance(value, np.ndarray) and value.ndim else None
     if file is not None:
         check_dtype(name, file.dtype)

@@ -1,4 +1,4 @@
-"""Steps in shards: the steps of a training, each cut along the index of examples. Weights go to the workers once a step,
+"""Steps in shards: the steps of a training, each cut along the index of examples. Weights go to workers once a step,
 examples are read where they lie, gradients meet in the same tree as the sums of any other program."""
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from ..program import Program
 from ..training.mapped import Mapped
 from ..training.shuffle import Rows
 from ..training.training_loop import Loop
-from .graph import Graph, Graphs
-from .operands import Held, Operand, Plain, Taken, whole
 from .serial import Serial
 from .sharded import HERE, SHARDS, Executor, executor_of
 from .sources import InFile, InMemory, Source
+from .task_graph import Graph, Graphs
+from .task_operands import Held, Operand, Plain, Taken, whole
 
 
 class StepsInShards:

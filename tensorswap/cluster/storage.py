@@ -12,7 +12,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import ArgumentError
-from .operands import Joined, Operand, Plain
+from .task_operands import Joined, Operand, Plain
 
 
 class Storage:

@@ -17,7 +17,7 @@ from ..language import ir
 from ..lazy import cached_property
 from ..program import Program
 from ..run.alone import alone
-from .operands import Made, Operand, fetched, leaves
+from .task_operands import Made, Operand, fetched, leaves
 
 KEPT = 256  # programs that a process has ready
 JOIN: dict[str, Callable[[Array, Array], Array]] = {
@@ -40,7 +40,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Lift:
-    """Positions of an argmax= in a shard -> those in the whole: `axis` of the candidates starts later, and is longer."""
+    """Positions of an argmax= in a shard -> those in the whole: `axis` of the candidates starts later and is longer."""
 
     extents: tuple[int, ...]
     axis: int
@@ -136,10 +136,10 @@ def joined(join: Join, arrays: Mapping[str, Array]) -> dict[str, Array]:
             if name not in join.best:
                 made[name] = np.asarray(JOIN[operator](left, right), left.dtype)
                 continue
-            positions = [_lifted(lift, name, side) for lift, side in zip(join.lifts, (left, right), strict=True)]
+            first, second = _lifted(join.lifts[0], name, left), _lifted(join.lifts[1], name, right)
             best = join.best[name]
-            wins = _right_wins(operator, *positions, arrays[f"left {best}"], arrays[f"right {best}"])
-            made[name] = np.where(wins, positions[1], positions[0])
+            wins = _right_wins(operator, first, second, arrays[f"left {best}"], arrays[f"right {best}"])
+            made[name] = np.where(wins, second, first)
     return made
 
 

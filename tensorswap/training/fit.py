@@ -87,8 +87,8 @@ def fit(
     "uniform", "zeros", "ones". An input `step` of the program is the number of the step. `resume=True` goes on from
     `checkpoint` if there is one. Ctrl-C ends the run after the steps at hand, with what it has learned.
 
-    With `shards`, each batch is cut into so many parts, on the workers of `cluster`, a client of Dask's, if there is one:
-    the numbers depend on the parts, not on who computes them.
+    With `shards`, each batch is cut into so many parts, on the workers of `cluster`, a client of Dask's, if there is
+    one: the numbers depend on the parts, not on who computes them.
     """
     settings = _Settings(
         loss,

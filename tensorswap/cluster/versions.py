@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -13,15 +14,13 @@ PACKAGES = ("tensorswap", "numpy", "numba", "llvmlite")
 
 def versions() -> dict[str, str]:
     """Of this process: what decides the bits of a result, and what is needed to read a program."""
-    import tensorswap
-
     found = {"python": ".".join(platform.python_version_tuple()[:2]), "machine": platform.machine()}
     for name in PACKAGES[1:]:
         try:
             found[name] = version(name)
         except PackageNotFoundError:
             found[name] = "missing"
-    return found | {"tensorswap": tensorswap.__version__}
+    return found | {"tensorswap": vars(sys.modules[__name__.partition(".")[0]])["__version__"]}
 
 
 def refuse_others(of_workers: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
-"""Graph: a program, its operands and the indices to cut along -> tasks in the order in which one machine would run them.
+"""Graph: a program, its operands and the indices to cut along -> tasks, in the order in which one machine runs them.
 
-Shards are joined two by two in a tree that depends on their number alone. What is cut along several indices is cut along
-the first, and each program of a shard along the rest.
+Shards are joined two by two in a tree that depends on their number alone. What is cut along several indices is cut
+along the first, and each program of a shard along the rest.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from ..language import ir
 from ..language.bound import Bound
 from ..run.arguments import Outline, as_array, bind, check_dtype
 from .cutting import ARGUMENTS, divide, divide_if_used
-from .operands import Given, Joined, Made, Operand, Plain, filled, size, whole
-from .pieces import Shard, View, once, ranges, shard
+from .shard_program import Shard, View, once, ranges, shard
 from .states import Cut, Division, Partial, Stage
+from .task_operands import Given, Joined, Made, Operand, Plain, filled, size, whole
 from .tasks import Join, Leaf, Lift, Task
-
 
 GRAPHS = 32  # kinds of calls that are remembered
 
@@ -55,7 +54,11 @@ class Graphs:
         self.made: OrderedDict[Any, Graph] = OrderedDict()
 
     def graph(
-        self, loops: ir.Loops, operands: Mapping[str, Operand], sizes: Mapping[str, int], cuts: Sequence[tuple[str, int]]
+        self,
+        loops: ir.Loops,
+        operands: Mapping[str, Operand],
+        sizes: Mapping[str, int],
+        cuts: Sequence[tuple[str, int]],
     ) -> Graph:
         """The tasks of a call that is cut along some indices, each into a number of shards."""
         known = {name: _given(name, operand) for name, operand in operands.items()}
@@ -140,7 +143,8 @@ class _Builder:
         digest = hashlib.sha256(loops).hexdigest()[:32]
         makes = sum(math.prod(shape) * 8 for shape in made.shapes.values())
         points = sum(
-            math.prod(made.sizes[i] for i in {*s.indices, *(b.index for b in blocks)}) for s, blocks in made.loops.located
+            math.prod(made.sizes[i] for i in {*s.indices, *(b.index for b in blocks)})
+            for s, blocks in made.loops.located
         )
         work = Leaf(loops, digest, {**made.numbers, **made.sizes}, dict(dtypes), told, makes, points)
         gives = sum(math.prod(made.shapes[name]) * dtype.itemsize for name, dtype in dtypes.items())
@@ -162,7 +166,7 @@ class _Builder:
 
 @dataclass
 class _Divided:
-    """One program on its way through its stages. `known` are operands for all of a tensor; `kept` those of each shard."""
+    """A program on its way through its stages. `known` are operands for all of a tensor; `kept` those of each shard."""
 
     builder: _Builder
     division: Division
@@ -180,7 +184,9 @@ class _Divided:
         if stage.once:
             made = once(division, stage.once, stage.from_once)
             alone = self.builder.program(made, self.operands(made, 0), self.types(stage.from_once), self.rest, "")
-            self.known |= {name: self.plain(name, value) for name, value in alone.items() if name not in division.also_once}
+            self.known |= {
+                name: self.plain(name, value) for name, value in alone.items() if name not in division.also_once
+            }
         if not stage.shard:
             return
         partial = {n: s for n in stage.from_shards if isinstance(s := division.states.get(n), Partial)}

@@ -1,4 +1,4 @@
-"""Operands: where a task finds what it reads. An operand is a description; its elements are fetched where they are used."""
+"""Operands: where a task finds what it reads. One is a description; its elements are fetched where they are used."""
 
 from __future__ import annotations
 

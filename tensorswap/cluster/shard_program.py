@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from ..language import ir
 from ..language.affine import affine, not_bare
@@ -22,7 +23,7 @@ from .states import Cut, Division
 
 @dataclass(frozen=True)
 class View:
-    """A part of a tensor: of one axis, or all of it. `kept` is what the same shard has made of it in an earlier stage."""
+    """A part of a tensor: of one axis, or all of it. `kept` is what the same shard made of it in an earlier stage."""
 
     tensor: str
     axis: int | None = None
@@ -49,7 +50,7 @@ def ranges(extent: int, shards: int) -> list[tuple[int, int]]:
     ends = [0]
     for number in range(count):
         ends.append(ends[-1] + step + (number < more))
-    return list(zip(ends[:-1], ends[1:], strict=True))
+    return list(pairwise(ends))
 
 
 def once(division: Division, items: tuple[ir.Item, ...], wanted: tuple[str, ...]) -> Shard:
@@ -120,7 +121,7 @@ class _Writer:
         found = interval(at, {**self.division.sizes.index, self.index: self.stop - self.start})
         if found is None or any(isinstance(n, ir.Index | ir.Access) for end in found for n in ir.walk(end)):
             return None
-        low, high = (evaluate(end, {}.__getitem__, lambda t, a: 0, {}) for end in found)
+        low, high = (evaluate(end, self.division.sizes.index.__getitem__, lambda t, a: 0, {}) for end in found)
         return low, high
 
     def include(self, access: ir.Access, axis: int) -> None:
