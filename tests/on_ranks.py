@@ -22,7 +22,9 @@ def main() -> None:
             continue
         program = example.program()
         want = outputs(program, program.shard(example.indices, client="serial", shards=example.shards)(example.arrays))
-        got = outputs(program, program.shard(example.indices, client=communicator, shards=example.shards)(example.arrays))
+        got = outputs(
+            program, program.shard(example.indices, client=communicator, shards=example.shards)(example.arrays)
+        )
         assert all(got[name].tobytes() == array.tobytes() for name, array in want.items()), example.name
         count += 1
     program = ts.program("Y[b] = E[t[b]]")

@@ -17,7 +17,7 @@ from tensorswap.cluster.tasks import Join, Lift, joined
 from tensorswap.errors import ArgumentError, BoundsError, LimitError, ProgramError
 from tensorswap.program import Program
 
-from .cluster_programs import EXAMPLES, NETWORK, Example
+from .cluster_programs import EXAMPLES, NETWORK, SOFTMAX, Example
 from .generate import Case, programs
 
 LONG = bool(os.environ.get("TENSORSWAP_LONG"))
@@ -223,6 +223,8 @@ def test_a_plan_tells_what_is_cut_and_what_travels() -> None:
     halo = ts.program("Y[i] += X[i+p] * W[p]").shard("i", client="serial", shards=4).plan(X=(67,), W=(4,))
     assert halo.inputs[0].what == "cut along axis 0 with a halo"
     assert halo.cut == (67 + 3 * 3) * 8
+    stages = ts.program(SOFTMAX).shard("b", client="serial", shards=4).plan(x=(64,))
+    assert (stages.shards, stages.stages, stages.broadcast, stages.cut) == (4, 3, 0, 64 * 8)
     summed = ts.program("s += X[b]").shard("b", client="serial", shards=4).plan(X=(64,))
     assert summed.outputs[0].what == "joined by +="
 

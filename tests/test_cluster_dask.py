@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,10 +24,11 @@ from .test_cluster import outputs, trained
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed: make cluster installs it")
 
-from tensorswap.cluster.versions import refuse_others, versions  # noqa: E402  # it needs no dask, the rest does
 from tensorswap.cluster.local_cluster import start  # noqa: E402
 from tensorswap.cluster.on_dask import OnDask  # noqa: E402
+from tensorswap.cluster.versions import refuse_others, versions  # noqa: E402  # it needs no dask, the rest does
 
+BIN = str(Path(sys.executable).parent)
 LONG = bool(os.environ.get("TENSORSWAP_LONG"))
 HITS = 20 if LONG else 1
 QUICK = {"map", "argmax", "contraction, two indices", "convolution with border", "softmax", "gradient of a network"}
@@ -42,6 +46,17 @@ def close(client: Any) -> None:
     cluster = client.cluster
     client.close(timeout=5)
     cluster.close(timeout=10)
+
+
+@pytest.mark.skipif(shutil.which("mpirun", path=BIN) is None, reason="MPI is not installed: make cluster installs it")
+def test_two_ranks_of_mpi_give_the_bits_of_one_process() -> None:
+    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", sys.executable, "-m", "tests.on_ranks"]
+    paths = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(Path(__file__).parent.parent)}
+    names = [] if LONG else ["argmax", "softmax"]
+    done = subprocess.run(
+        [*command, *names], env={**os.environ, **paths}, capture_output=True, text=True, timeout=500, check=False
+    )
+    assert "on 2 ranks: the bits of one process" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +134,38 @@ def test_a_training_on_workers_has_the_bits_of_one_process(client: Any, tmp_path
     trained(shards=2, cluster=client, epochs=1, checkpoint=tmp_path / "c")
     resumed = trained(shards=2, cluster=client, checkpoint=tmp_path / "c", resume=True)
     assert all(resumed.params[name].tobytes() == want.params[name].tobytes() for name in want.params)
+
+
+@pytest.mark.skipif(not LONG, reason="it writes 1.6 GB of files: make cluster runs it")
+def test_operands_of_four_times_the_memory_of_a_worker(tmp_path: Path) -> None:
+    limit = 400 * 10**6
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, memory_limit=limit, dashboard_address=None, silence_logs=50
+    )
+    client = distributed.Client(cluster)
+    rows, columns = 1_000_000, 200
+    made = {}
+    for name in "AB":
+        made[name] = np.lib.format.open_memmap(tmp_path / f"{name}.npy", "w+", np.float32, (rows, columns))
+        for first in range(0, rows, 50_000):
+            made[name][first : first + 50_000] = np.arange(columns, dtype=np.float32) % 3 - 1
+        made[name].flush()
+    assert sum(array.nbytes for array in made.values()) >= 4 * limit
+    arrays = {name: np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in made}
+    try:
+        got = ts.program("Y[i,j] += A[k,i] * B[k,j]").shard("k", client=client, shards=40)(arrays)
+        row = np.arange(columns) % 3 - 1
+        assert np.allclose(got, rows * np.outer(row, row))
+        assert max(client.run(peak).values()) < limit
+    finally:
+        close(client)
+
+
+def peak() -> int:
+    """The most memory that a process has had."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 # -- what goes wrong

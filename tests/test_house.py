@@ -71,8 +71,8 @@ LAYERS = {
         "arrays errors explain gradcheck kernel language lower pictures plan program rules run tensorswap trust"
     ),
     "command": (
-        "arrays datasets debug errors explain kernel language library models plan playground program rules run "
-        "tensorswap training trust"
+        "arrays cluster datasets debug errors explain kernel language library models plan playground program rules "
+        "run tensorswap training trust"
     ),
     "__main__": "command",
 }

@@ -21,12 +21,12 @@ from ..arrays import Array
 from ..errors import ClusterError, LimitError, SwapError
 from ..lazy import cached_property
 from ..room import shown
-from .versions import refuse_others, versions
 from .shard_plan import needed
 from .silent import without_silent
 from .sources import InGraph, InMemory, digest_of
 from .task_operands import Held, Joined, Made, Operand, Taken, fetched, leaves, size
 from .tasks import Join, Leaf, Task, execute
+from .versions import refuse_others, versions
 
 INLINE = 2**15  # bytes of an operand that goes along with its task
 PICKED = 2**20  # bytes of a result of which a part is picked, if that is all that is needed

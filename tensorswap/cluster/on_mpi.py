@@ -10,10 +10,10 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import ClusterError, SwapError
-from .versions import refuse_others, versions
 from .serial import Store, Told
 from .task_operands import Joined, Made, Operand, fetched, leaves
 from .tasks import Task, execute
+from .versions import refuse_others, versions
 
 Description = list[tuple[str, str, tuple[int, ...]]]  # name, type and shape of each array of a result
 

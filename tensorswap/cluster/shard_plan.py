@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from ..room import shown
 from .states import Cut, Partial
 from .task_graph import Graph
-from .task_operands import Held, Joined, Made, Operand, leaves, size
+from .task_operands import Cuts, Held, Joined, Made, Operand, leaves, size
 from .tasks import Join, Leaf, Task
 
-POINT = 0.6e-9  # seconds for a point of a statement, on one core
 TASK = 1.5e-3  # seconds that a scheduler spends on a task
 BANDWIDTH = 1e9  # bytes a second that a worker sends or receives
 
@@ -40,13 +39,12 @@ class ShardPlan:
     joined: int  # bytes that travel up the tree
     messages: int  # tasks, and what is sent for them
     memory: int  # bytes of the largest task
-    points: int
-    longest: int  # points of the largest shard
+    compute: float  # seconds on one core
+    longest: float  # seconds of the largest task
 
     def seconds(self, workers: int = 1) -> float:
         """An estimate for a number of workers: the rounds that each needs, what it receives, and the scheduler."""
-        rounds = -(-self.shards // max(workers, 1))
-        compute = max(self.points / max(workers, 1), self.longest * min(rounds, 1)) * POINT
+        compute = max(self.compute / max(workers, 1), self.longest)
         travel = (self.broadcast + (self.cut + self.joined) / max(workers, 1)) / BANDWIDTH
         return compute + travel + TASK * self.messages
 
@@ -68,7 +66,7 @@ class ShardPlan:
 def plan_of(graph: Graph, inputs: Mapping[str, Operand]) -> ShardPlan:
     """The plan of a graph."""
     shards = [task for task in graph.tasks if isinstance(task.work, Leaf) and task.work.told]
-    uses = Counter((id(h.source), h.cuts) for task in shards for h in _held(task.operands.values()))
+    uses = Counter(key for keys in _read_by(shards).values() for key in keys)
     sources = {id(h.source): name for name, operand in inputs.items() for h in _held([operand])}
     parts: dict[str, dict[tuple[tuple[int, int], ...], Held]] = {}
     for task in graph.tasks:
@@ -94,10 +92,10 @@ def plan_of(graph: Graph, inputs: Mapping[str, Operand]) -> ShardPlan:
             else "computed once"
         )
         outputs.append(Row(name, what, size(operand)))
-    leaf_points = [task.work.points for task in graph.tasks if isinstance(task.work, Leaf)]
+    seconds = [task.work.nanoseconds / 1e9 for task in graph.tasks if isinstance(task.work, Leaf)]
     return ShardPlan(
         graph.division.index,
-        len(shards),
+        len({task.work.told for task in shards if isinstance(task.work, Leaf)}),
         len(graph.division.stages),
         tuple(rows),
         tuple(outputs),
@@ -106,8 +104,8 @@ def plan_of(graph: Graph, inputs: Mapping[str, Operand]) -> ShardPlan:
         sum(size(o) for task in joins for n, o in task.operands.items() if n.startswith("right ")),
         len(graph.tasks),
         max(map(needed, graph.tasks)),
-        sum(leaf_points),
-        max(leaf_points),
+        sum(seconds),
+        max(seconds),
     )
 
 
@@ -115,6 +113,15 @@ def needed(task: Task) -> int:
     """Bytes that a task needs: what it reads, and what it makes on its way at most."""
     own = task.work.makes if isinstance(task.work, Leaf) else sum(map(size, task.operands.values())) // 2
     return own + sum(map(size, task.operands.values()))
+
+
+def _read_by(shards: Iterable[Task]) -> dict[str, set[tuple[int, Cuts]]]:
+    """The parts of arguments that each shard reads, in whatever stage."""
+    found: dict[str, set[tuple[int, Cuts]]] = {}
+    for task in shards:
+        assert isinstance(task.work, Leaf)
+        found.setdefault(task.work.told, set()).update((id(h.source), h.cuts) for h in _held(task.operands.values()))
+    return found
 
 
 def _held(operands: Iterable[Operand]) -> list[Held]:

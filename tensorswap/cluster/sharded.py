@@ -49,6 +49,7 @@ class Sharded:
         self.program, self.indices, self.shards = program, tuple(indices), shards
         self._executor, self.memory, self.out = executor, memory, out
         self.graphs = Graphs()
+        self.told: Told | None = None  # hears of each call how many tasks are done, of how many
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -80,12 +81,17 @@ class Sharded:
         single = self.program._single
         return results if single is None else results[single]
 
-    def _run(self, made: Graph, told: Told | None = None) -> dict[str, Array]:
+    @property
+    def dashboard(self) -> str:
+        """The address of Dask's page, if a cluster of Dask's runs the shards."""
+        return str(getattr(self.executor, "dashboard", ""))
+
+    def _run(self, made: Graph) -> dict[str, Array]:
         total = sum(map(size, made.outputs.values()))
         if self.out is None and (self.memory is None or total <= self.memory // 2):
-            return self.executor.run(made.tasks, made.outputs, told)
+            return self.executor.run(made.tasks, made.outputs, self.told)
         storage = Storage(made.outputs, self.out)
-        self.executor.run(made.tasks, made.outputs, told, storage)
+        self.executor.run(made.tasks, made.outputs, self.told, storage)
         return storage.results()
 
     def plan(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> ShardPlan:
