@@ -28,7 +28,7 @@ DOCS = ROOT / "docs"
 PAGES = (
     ROOT / "README.md", DOCS / "language.md", DOCS / "training.md", DOCS / "patterns.md", DOCS / "seeds.md",
     DOCS / "trust.md", DOCS / "house.md", DOCS / "command.md", DOCS / "pytorch.md", DOCS / "jax.md",
-    DOCS / "playground.md",
+    DOCS / "playground.md", DOCS / "scale.md",
 )  # fmt: skip
 LANGUAGE = PAGES[1].read_text(encoding="utf-8")
 
