@@ -46,6 +46,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/training/bench.py
 	$(BIN)/python benchmarks/eager.py
 	$(BIN)/python benchmarks/bridges.py
+	$(BIN)/python -m benchmarks.cluster.bench
 
 # Programs inside PyTorch and JAX, about five minutes; PyTorch is installed for it.
 bridges: $(VENV)/.torch

@@ -116,6 +116,14 @@ def test_bad_arguments_are_told(options: dict[str, Any], message: str) -> None:
         ts.program("Y[i] = X[i]").shard(**{"index": "i", "client": "serial", **options})
 
 
+def test_a_size_that_is_no_whole_number_is_refused_after_one_that_is() -> None:
+    q = ts.program("Y[i] = X[i]").shard("i", client="serial")
+    assert q(X=np.ones(6), i=6).shape == (6,)
+    for size in (6.0, [6], "6"):
+        with pytest.raises(ArgumentError, match="must be a whole number"):
+            q(X=np.ones(6), i=size)
+
+
 def test_an_error_of_a_shard_says_which() -> None:
     program = ts.program("Y[b] = E[t[b]]")
     t = np.zeros(10, np.int64)

@@ -171,6 +171,25 @@ def peak() -> int:
 # -- what goes wrong
 
 
+def test_a_script_without_a_guard_is_told(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import numpy as np, tensorswap as ts\nprint(ts.program('Y[i] = X[i]').shard('i')(X=np.ones(4)))\n"
+    )
+    path = {"PYTHONPATH": str(Path(__file__).parent.parent)}
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, **path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "ClusterError: the workers of this machine cannot be started" in done.stderr
+    assert 'under `if __name__ == "__main__":`' in done.stderr
+
+
 SLOW = "Y[i] += sin(X[i,k] * W[j] + k)\nt += X[i,k] * sin(W[k])\nm max= X[i,k]"
 
 

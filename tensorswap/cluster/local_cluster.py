@@ -45,10 +45,16 @@ def start(workers: int, dashboard: str | None = ":0") -> Any:
     import dask
 
     dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})  # it is read when a worker is lost
-    cluster = package.LocalCluster(
-        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=dashboard, silence_logs=50
-    )
-    return package.Client(cluster)
+    try:
+        cluster = package.LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=dashboard, silence_logs=50
+        )
+        return package.Client(cluster)
+    except (RuntimeError, OSError) as error:
+        raise ClusterError(
+            f"the workers of this machine cannot be started: {str(error)[:200]}",
+            hint='if a script starts them, put what it does under `if __name__ == "__main__":`: workers import it',
+        ) from error
 
 
 def _close(process: int, client: Any) -> None:

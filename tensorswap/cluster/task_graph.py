@@ -62,7 +62,7 @@ class Graphs:
     ) -> Graph:
         """The tasks of a call that is cut along some indices, each into a number of shards."""
         known = {name: _given(name, operand) for name, operand in operands.items()}
-        key = (tuple(known.values()), tuple(sorted(sizes.items())), tuple(cuts))
+        key = (tuple(known.values()), tuple((name, repr(value)) for name, value in sizes.items()), tuple(cuts))
         made = self.made.pop(key, None)
         self.made[key] = made = graph(loops, known, sizes, cuts) if made is None else made
         while len(self.made) > GRAPHS:
