@@ -115,7 +115,7 @@ def step(client: Any) -> dict[str, tuple[float, float]]:
 
 
 def main() -> None:
-    client = start(2, dashboard=None)
+    client = start(2)
     try:
         with tempfile.TemporaryDirectory() as folder:
             rows = {"contraction": contraction(client, Path(folder)), "training step": step(client)}

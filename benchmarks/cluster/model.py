@@ -111,7 +111,7 @@ def measured() -> Machine:
     from tensorswap.cluster.local_cluster import start
 
     for workers in (1, 2):
-        client = start(workers, dashboard=None)
+        client = start(workers)
         try:
             few, many, sent = shards(client, 2), shards(client, 32), scattered(client)
         finally:

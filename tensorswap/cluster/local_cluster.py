@@ -38,7 +38,7 @@ def local_client() -> Any:
     return client
 
 
-def start(workers: int, dashboard: str | None = ":0") -> Any:
+def start(workers: int) -> Any:
     """A client of some workers on this machine. One that was lost may take its time to come back: Dask's own patience
     ends its supervisor for good while a loaded machine still starts the process."""
     package = distributed()
@@ -47,7 +47,7 @@ def start(workers: int, dashboard: str | None = ":0") -> Any:
     dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})  # it is read when a worker is lost
     try:
         cluster = package.LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=dashboard, silence_logs=50
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
         )
         return package.Client(cluster)
     except (RuntimeError, OSError) as error:
