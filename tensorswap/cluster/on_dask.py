@@ -22,7 +22,7 @@ from ..errors import ClusterError, LimitError, SwapError
 from ..lazy import cached_property
 from ..room import shown
 from .shard_plan import needed
-from .silent import without_silent
+from .silent import limits_of_workers, without_silent
 from .sources import InGraph, InMemory, digest_of
 from .task_operands import Held, Joined, Made, Operand, Taken, fetched, leaves, size
 from .tasks import Join, Leaf, Task, execute
@@ -87,13 +87,13 @@ class OnDask:
         store: Callable[[str, int, Array], None] | None = None,
     ) -> dict[str, Array]:  # fmt: skip
         """The outputs of a graph; those that `store` takes, part by part, are not among them."""
-        self.check_alive()
-        self.check_versions()
-        self.check_memory(tasks)
         why = ""
         for _ in range(ATTEMPTS):
+            workers = self.workers()
+            self.check_memory(tasks, workers)
             attempt = _Attempt(self, tasks)
             try:
+                self.check_versions(workers)
                 return attempt.results(outputs, told, store)
             except Lost as error:
                 why = str(error)
@@ -104,7 +104,6 @@ class OnDask:
                 break
             finally:
                 attempt.release()
-            self.check_alive()
         raise ClusterError(
             f"the workers were lost too often: {why}",
             hint="look at their logs; if they ran out of memory, cut the index into more shards",
@@ -112,48 +111,55 @@ class OnDask:
 
     # -- before a call
 
-    def check_alive(self) -> None:
+    def workers(self) -> dict[str, int]:
+        """The workers, each with the bytes that it may use, as soon as there are some."""
         deadline = time.monotonic() + self.patience
         while True:
             if self.client.status == "closed":
                 raise ClusterError("the client of the cluster is closed", hint="make another: Client(address)")
-            if self.client.status == "running" and self.workers():
-                return
+            found: dict[str, int] | None = None
+            if self.client.status == "running":
+                try:
+                    found = self.on_scheduler(limits_of_workers)
+                except (OSError, CancelledError):  # it is away: it may come back
+                    found = None
+            if found:
+                return found
             if time.monotonic() > deadline:
-                what = "has no workers" if self.client.status == "running" else "does not answer"
+                what = "does not answer" if found is None else "has no workers"
                 raise ClusterError(f"the cluster {what}", hint="start some: dask worker ADDRESS, or cluster.scale(2)")
             time.sleep(0.1)
 
-    def workers(self) -> dict[str, Any]:
-        try:
-            found: dict[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
-        except TypeError:  # of an earlier version, which tells of all of them unasked
-            found = self.client.scheduler_info()["workers"]
-        return found
+    def on_scheduler(self, function: Callable[..., Any], **options: Any) -> Any:
+        """What a function gives on the scheduler, within its time."""
+        return self.client.sync(
+            self.client._run_on_scheduler, function, callback_timeout=max(self.silent, 1.0), **options
+        )
 
-    def check_versions(self) -> None:
+    def check_versions(self, workers: Mapping[str, int]) -> None:
         """Asks the workers that are new. One that does not answer is left to be found silent."""
-        new = [address for address in self.workers() if address not in self.kept.known]
+        new = [address for address in workers if address not in self.kept.known]
         if not new:
             return
         asked = {
             address: self.client.submit(versions, workers=[address], allow_other_workers=False, pure=False, priority=99)
             for address in new
         }
-        done, _ = _waited(list(asked.values()), self.silent)
-        answers = {a: f.result() if f.status == "finished" else f.exception() for a, f in asked.items() if f in done}
-        refuse_others(answers)
+        _waited(list(asked.values()), self.silent)
+        there = {address: future for address, future in asked.items() if future.status == "finished"}
+        values = self.patiently(self.client._gather(list(there.values())), "the versions of a worker")
+        answers = dict(zip(there, values, strict=True))
+        refuse_others({**answers, **{a: f.exception() for a, f in asked.items() if f.status == "error"}})
         self.kept.known |= answers.keys()
 
-    def check_memory(self, tasks: Sequence[Task]) -> None:
-        limits = [w["memory_limit"] for w in self.workers().values() if w.get("memory_limit")]
+    def check_memory(self, tasks: Sequence[Task], workers: Mapping[str, int]) -> None:
+        limits = [limit for limit in workers.values() if limit]
         if not limits:
             return
         least, largest = min(limits), max(tasks, key=needed)
         if needed(largest) > least:
             parts = sorted(((size(o), n) for n, o in largest.operands.items()), reverse=True)
-            bytes_, name = parts[0] if parts else (0, "")
-            told = f"; {name.split(' ')[-1]} takes {shown(bytes_)} of it" if parts else ""
+            told = f"; {parts[0][1].split(' ')[-1]} takes {shown(parts[0][0])} of it" if parts else ""
             raise LimitError(
                 f"a shard needs {shown(needed(largest))} of memory, and a worker has {shown(least)}{told}",
                 hint='cut the index into more shards, or cut along another one too: p.shard(["i", "j"], shards=...)',
@@ -210,9 +216,7 @@ class _Watch:
         """Gives up workers that say nothing any more; tells how many. Raises if there is nobody left for long."""
         silent, removed = self.executor.silent, 0
         try:
-            left, removed = self.client.sync(
-                self.client._run_on_scheduler, without_silent, silent=silent, callback_timeout=silent
-            )
+            left, removed = self.executor.on_scheduler(without_silent, silent=silent)
             if left:
                 self.heard = time.monotonic()
         except (OSError, CancelledError):  # the scheduler is away: it may come back

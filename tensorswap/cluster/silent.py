@@ -1,4 +1,4 @@
-"""Silent: runs on the scheduler of a cluster, and gives up workers that have said nothing for too long."""
+"""Silent: what runs on the scheduler of a cluster, and gives up workers that have said nothing for too long."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ import time
 from typing import Any
 
 _restarts: set[asyncio.Task[None]] = set()
+
+
+async def limits_of_workers(dask_scheduler: Any) -> dict[str, int]:
+    """The workers, each with the bytes that it may use: 0 if it may use all there are."""
+    return {address: int(worker.memory_limit or 0) for address, worker in dask_scheduler.workers.items()}
 
 
 async def without_silent(dask_scheduler: Any, silent: float) -> tuple[int, int]:
