@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 
 import tensorswap as ts
+from benchmarks.cluster.model import MEASURED, WORKLOADS, model, simulate
 from tensorswap.cluster.shard_program import ranges
 from tensorswap.cluster.tasks import Join, Lift, joined
 from tensorswap.errors import ArgumentError, BoundsError, LimitError, ProgramError
@@ -235,6 +236,13 @@ def test_a_plan_tells_what_is_cut_and_what_travels() -> None:
     assert (stages.shards, stages.stages, stages.broadcast, stages.cut) == (4, 3, 0, 64 * 8)
     summed = ts.program("s += X[b]").shard("b", client="serial", shards=4).plan(X=(64,))
     assert summed.outputs[0].what == "joined by +="
+
+
+def test_the_model_of_cost_agrees_with_the_simulation() -> None:
+    for load in WORKLOADS:
+        for workers in (1, 2, 3, 64, 1000):
+            told, made = model(MEASURED, load, workers), simulate(MEASURED, load, workers)
+            assert 0.6 < told / made < 1.7, (load.name, workers, told, made)
 
 
 # -- arrays that are not in memory

@@ -133,6 +133,33 @@ def test_a_training_on_workers_has_the_bits_of_one_process(client: Any, tmp_path
     assert all(resumed.params[name].tobytes() == want.params[name].tobytes() for name in want.params)
 
 
+KILLED = """
+import sys
+from tests.test_cluster import trained
+if __name__ == "__main__":
+    trained(shards=2, epochs=40, checkpoint=sys.argv[1], checkpoint_seconds=0)
+    print("done")
+"""
+
+
+@pytest.mark.skipif(not LONG, reason="a training of its own: make cluster runs it")
+def test_a_training_that_was_killed_goes_on_with_the_same_bits(client: Any, tmp_path: Path) -> None:
+    want = trained(shards=2, epochs=40)
+    checkpoint, root = tmp_path / "c", str(Path(__file__).parent.parent)
+    command = [sys.executable, "-c", KILLED, str(checkpoint)]
+    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": root}, stdout=subprocess.PIPE, text=True) as run:
+        deadline = time.monotonic() + 120
+        while not checkpoint.exists() and run.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        run.kill()
+        assert run.stdout is not None
+        assert run.stdout.read() == ""  # it had not finished
+    resumed = trained(shards=2, epochs=40, cluster=client, checkpoint=checkpoint, resume=True)
+    assert resumed.step == want.step
+    assert all(resumed.params[name].tobytes() == want.params[name].tobytes() for name in want.params)
+    assert resumed.history.loss == want.history.loss
+
+
 @pytest.mark.skipif(not LONG, reason="it writes 1.6 GB of files: make cluster runs it")
 def test_operands_of_four_times_the_memory_of_a_worker(tmp_path: Path) -> None:
     limit = 400 * 10**6

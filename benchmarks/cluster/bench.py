@@ -30,7 +30,7 @@ from tensorswap.cluster.sources import InMemory
 from tensorswap.cluster.steps_in_shards import StepsInShards
 from tensorswap.cluster.task_operands import Held, Taken, whole
 
-ROUNDS = 9
+ROUNDS = 6
 ROWS, COLUMNS = 16_000, 768
 BATCH, WIDE, INNER, CLASSES = 4096, 512, 768, 10
 MODEL = """
