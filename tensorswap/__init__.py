@@ -69,6 +69,8 @@ METHODS |= {
     for name, place in {
         "flat": "teaching.flat",
         "jacobian": "teaching.jacobian",
+        "shard": "cluster.sharded",
+        "train": "cluster.steps_in_shards",
         "program_page": "notebook.shown_program",
         "plan_page": "notebook.shown_plan",
         "history_page": "notebook.shown_training",

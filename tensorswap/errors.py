@@ -121,5 +121,9 @@ class PackageError(SwapError, ImportError):
     """A package that a bridge leads to is not installed."""
 
 
+class ClusterError(SwapError):
+    """A cluster that cannot be used, or that failed more often than a call can bear."""
+
+
 class SwapWarning(UserWarning):
     """Something that works, but slower or with less than was asked for; it is said once."""

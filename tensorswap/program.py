@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from .run.execute import Executable
     from .run.kernel_times import KernelTime
 
+    Sharded = Any  # of the package above, which needs programs
+
 
 class Program(Runnable):
     """Index-loop statements that run, print, and differentiate into programs of the same kind."""
@@ -289,6 +291,17 @@ class Program(Runnable):
         """The program of a whole Jacobian, for those who want one: the axes of `of`, then those of `wrt`."""
         derived: Program = method("jacobian")(self, of, wrt, mode)
         return derived
+
+    def shard(
+        self, index: str | Sequence[str], client: Any = None, shards: int | Sequence[int] | None = None,
+        memory: str | int | None = None, out: str | Path | None = None,
+    ) -> Sharded:  # fmt: skip
+        """The program cut along an index, or several: called as it is, and run as shards on the workers of a client of
+        Dask's (those of this machine if there is none). Its results depend on the number of shards, not on who runs
+        them. With `memory`, shards run here, one after the other, each within so much; large outputs go to files, in
+        the folder `out` if it is given."""
+        made: Sharded = method("shard")(self, index, client, shards, memory, out)
+        return made
 
     def explain(self) -> str:
         """Each statement, with the rule that made each of its adjoint statements."""

@@ -66,16 +66,18 @@ def too_large(parts: list[Needed], why: str) -> LimitError:
 def _limit() -> tuple[int | None, str]:
     text = os.environ.get(SETTING)
     if text:
-        limit = _bytes(text)
+        limit = bytes_of(SETTING, text)
         return limit, f"more than the {shown(limit)} that {SETTING} allows"
     free = available()
     return free, "" if free is None else f"and {shown(free)} are free"
 
 
-def _bytes(text: str) -> int:
+def bytes_of(name: str, value: object) -> int:
+    """A number of bytes, as people write it: 2 GB."""
+    text = str(value)
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?B?)\s*", text.upper())
     if found is None or found[2] not in UNITS:
-        raise ArgumentError(f"{SETTING} is {text[:80]!r}", hint=f"write a number of bytes: {SETTING}='8 GB'")
+        raise ArgumentError(f"{name} is {text[:80]!r}", hint=f"write a number of bytes: {name}='8 GB'")
     return int(float(found[1]) * UNITS[found[2]])
 
 

@@ -34,7 +34,7 @@ from tensorswap.trust.inputs import random_inputs
 pytestmark = pytest.mark.compiled
 
 MATMUL = "Y[i,j] += A[i,k] * B[k,j]"
-WORDS = ("explain", "playground", "ops", "bench", "profile", "train", "cache", "doctor", "completion")
+WORDS = ("explain", "playground", "ops", "bench", "profile", "train", "cluster-demo", "cache", "doctor", "completion")
 
 
 class Command:

@@ -61,6 +61,7 @@ LAYERS = {
     "training": "arrays debug errors interpret language lazy library program rules run",
     "models": "arrays errors language lazy library program training",
     "bridges": "arrays errors language program rules run training",
+    "cluster": "arrays errors interpret language lazy program room run training",
     "teaching": "arrays errors language lazy program rules run",
     "backslash": "teaching",
     "compare": "teaching",
@@ -71,8 +72,8 @@ LAYERS = {
         "arrays errors explain gradcheck kernel language lower pictures plan program rules run tensorswap trust"
     ),
     "command": (
-        "arrays datasets debug errors explain kernel language library models plan playground program rules run "
-        "tensorswap training trust"
+        "arrays cluster datasets debug errors explain kernel language library models plan playground program rules "
+        "run tensorswap training trust"
     ),
     "__main__": "command",
 }
@@ -92,6 +93,8 @@ LATE = {  # imports within functions: Numba is loaded when something is first co
     "command.completion -> command.main", "command.doctor -> kernel.registers", "command.doctor -> run.cache",
     "command.show -> command.given_sizes", "command.show -> command.with_gradient", "command.show -> run.machine_text",
     "run.call -> run.kernel_times",
+} | {  # Dask and MPI when one of them is asked for
+    "cluster.sharded -> cluster.on_dask", "cluster.sharded -> cluster.on_mpi",
 }  # fmt: skip
 FOR_TYPES = {  # for the same reasons
     "run.chunk -> run.frame", "run.execute -> run.frame", "run.runnable -> run.call", "program -> plan.table",

@@ -43,6 +43,7 @@ PARTS = (
     Part("bench", "bench", "time a program and its gradient on random inputs"),
     Part("profile", "profile", "show where the time of a program goes, kernel by kernel"),
     Part("train", "train", "train a model: a live line, then parameters, a plot and a summary"),
+    Part("cluster-demo", "cluster_demo", "run programs in shards on the cores of this machine, and lose a worker"),
     Part("cache", "cache", "show, fill or clear the compiled kernels on disk"),
     Part("doctor", "doctor", "check this installation: CPU, packages, compiler, threads, results"),
     Part("completion", "completion", "print a script that completes this command in bash, zsh or fish"),

@@ -20,6 +20,7 @@ from ..language.word import WORD
 from ..plan.table import PlanTable, row
 from ..rules.written_once import shown_by_text
 from .again import Again, can_be_made
+from .alone import is_alone
 from .arguments import as_array, bind, defaults
 from .execute import Executable, Undecided
 from .safe import deciding, joined, ranges_of_types, secured
@@ -254,6 +255,8 @@ def _like(value: Any) -> Any:
 
 def threads() -> int:
     """How many threads share a kernel: as many as Numba's pool would have."""
+    if is_alone():
+        return 1
     asked = os.environ.get("NUMBA_NUM_THREADS")
     if asked is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

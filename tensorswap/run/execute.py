@@ -23,6 +23,7 @@ from ..plan.first_writes import Planned
 from ..plan.nest import Nest, Nester, lifetimes
 from ..plan.prepare import prepare
 from ..room import SETTING, SMALL, Needed, check_room, of_tensor
+from .alone import is_alone
 from .interrupt import LONG, STOP, interruptibly
 from .memory import ALIGN, Buffer, place
 
@@ -51,7 +52,7 @@ class Executable:
         self.deciding = deciding  # tensors whose whole numbers decide where accesses go
         self.scalars = scalars  # outputs that say, above zero, that the others may be wrong
         same = len({array.dtype for array in bound.arrays.values()}) == 1 and bound.dtype.kind == "f"
-        self.products = matrix_products(bound.loops, bound.sizes) if same else None
+        self.products = matrix_products(bound.loops, bound.sizes) if same and not is_alone() else None
         work = prepare(bound.loops, bound.sizes)
         self.loops, self.sizes = work.loops, work.sizes
         self.types: Types = infer_types(self.loops, bound.kinds, bound.types.tensors)  # a plan changes no type

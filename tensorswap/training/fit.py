@@ -82,6 +82,8 @@ def fit(
     resume: bool | str | Path = False,
     progress: bool = True,
     same_noise: bool = False,
+    cluster: Any = None,
+    shards: int | None = None,
 ) -> Result:
     """Trains the parameters of a program, and gives them with a history.
 
@@ -89,6 +91,9 @@ def fit(
     each epoch; `batch` names the index of examples. Parameters are arrays, or words: "he", "xavier", "normal",
     "uniform", "zeros", "ones". An input `step` of the program is the number of the step. `resume=True` goes on from
     `checkpoint` if there is one. Ctrl-C ends the run after the steps at hand, with what it has learned.
+
+    With `shards`, each batch is cut into so many parts, on the workers of `cluster`, a client of Dask's, if there is
+    one: the numbers depend on the parts, not on who computes them.
     """
     settings = _Settings(
         loss,
@@ -114,6 +119,7 @@ def fit(
         optimizer,
         clip,
         schedule,
+        None if cluster is None and shards is None else Parts(cluster, shards),
     )
     run.validate_with(validation)
     run.resume(resume, path)
@@ -121,6 +127,14 @@ def fit(
         files.refuse_place(path)
     run.path, run.seconds = path, seconds
     return run.train(truth("progress", progress))
+
+
+@dataclass(frozen=True)
+class Parts:
+    """How a batch is cut, and who computes its parts."""
+
+    cluster: Any
+    shards: int | None
 
 
 @dataclass(frozen=True)
@@ -147,6 +161,7 @@ class _Run:
         optimizer: Any,
         clip: float | None,
         schedule: Any,
+        parts: Parts | None = None,
     ) -> None:
         named = flattened(params)
         self.settings = settings
@@ -167,6 +182,9 @@ class _Run:
                 hint=f'add it: params={{..., "{missing[0]}": "he"}} or data={{..., "{missing[0]}": array}}',
             )
         self.update: Update = update(model, settings.loss, list(named), chosen_optimizer(optimizer), clip, metrics)
+        self.elsewhere: Any = None
+        if parts is not None:
+            self.elsewhere = method("train")(self.update.program, settings.batch, parts.cluster, parts.shards)
         self.noises = [] if settings.same_noise else noises(model.loops)
         self.seeds: dict[str, Array] = {}  # what one chunk gave to random functions beside its examples
         self.params = arrays
@@ -204,7 +222,7 @@ class _Run:
     def loop(self, part: Any) -> Loop:
         data = self.read(part, self.settings.batch_size)
         self.refuse_same_noise(data)
-        made = Loop(self.update, data, self.settings.batch, {**self.params, **self.state})
+        made = Loop(self.update, data, self.settings.batch, {**self.params, **self.state}, self.elsewhere)
         made.check(self.settings.batch_size)
         return made
 
@@ -387,6 +405,7 @@ class _Run:
             "shuffle": s.shuffle,
             "dtype": str(self.dtype),
             "number of examples": examples,
+            "shards": None if self.elsewhere is None else self.elsewhere.shards,
         }
 
     def save(self) -> None:

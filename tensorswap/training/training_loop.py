@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,9 @@ LAST_STEP = 2**53
 EXAMPLES = 8  # of a batch that an error names
 
 
+Elsewhere = Callable[["Loop", Rows, Mapping[str, Any]], Mapping[str, Array]]
+
+
 class UndecidedStep(Exception):
     """The kernels of a step met something that the interpreter must look at; what came after it is worth nothing."""
 
@@ -41,8 +44,11 @@ class UndecidedStep(Exception):
 class Loop:
     """Steps on batches of one set of data. Parameters and state are changed in place."""
 
-    def __init__(self, made: Update, data: Data, batch: str, arrays: dict[str, Array]) -> None:
+    def __init__(
+        self, made: Update, data: Data, batch: str, arrays: dict[str, Array], elsewhere: Elsewhere | None = None
+    ) -> None:
         self.update = made
+        self.elsewhere = elsewhere  # who makes the steps, if it is not this loop
         self.data = data
         self.batch = batch
         self.arrays = arrays
@@ -177,6 +183,8 @@ class Loop:
         """Makes the steps, one for each row of examples; gives the loss and the metrics of each."""
         if switches().looking:
             return self.watched(batches, rates, first)
+        if self.elsewhere is not None:
+            return self.watched(batches, rates, first, self.elsewhere)
         steps, size = batches.shape
         chunk, types = self.chunk(size)
         told = {name: np.zeros(steps, types[name]) for name in (*self.update.results, *self.scalars[size])}
@@ -195,13 +203,19 @@ class Loop:
             raise UndecidedStep(int(np.argmax(wrong)))
         return told
 
-    def watched(self, batches: Rows, rates: Array, first: int) -> dict[str, Array]:
-        """The same steps as calls of the program, one by one, under `ts.debug`: an error names step and examples."""
+    def watched(
+        self, batches: Rows, rates: Array, first: int, elsewhere: Elsewhere | None = None
+    ) -> dict[str, Array]:
+        """The same steps as calls of the program, one by one: under `ts.debug`, where an error names step and examples,
+        and on a cluster."""
         told: dict[str, list[Any]] = {name: [] for name in self.update.results}
         for number, (rows, rate) in enumerate(zip(batches, rates, strict=True), first + 1):
-            given = self.arguments(self.data.batch(rows)) | self.update.numbers(rate, number)
+            numbers = self.update.numbers(rate, number)
             try:
-                results = self.update.program(given)
+                if elsewhere is None:
+                    results = self.update.program(self.arguments(self.data.batch(rows)) | numbers)
+                else:
+                    results = elsewhere(self, rows, self.arguments({}) | numbers)
             except (NumberError, BoundsError) as error:
                 named = self.filled[rows[:EXAMPLES]] if self.data.sources else rows[:EXAMPLES]
                 shown = ", ".join(map(str, named)) + (", ..." if len(rows) > EXAMPLES else "")

@@ -1,0 +1,1 @@
+"""What shards cost on two workers, and what a model of that cost says of many."""

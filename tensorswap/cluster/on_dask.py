@@ -1,0 +1,426 @@
+"""On Dask: the tasks of a graph on the workers of a cluster. Dask runs them again when a worker is lost; what Dask
+cannot see, a worker that no longer answers or data that went with one, is watched here."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import time
+import warnings
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from distributed import CancelledError, Client, Future, KilledWorker, wait
+
+from ..arrays import Array
+from ..errors import ClusterError, LimitError, SwapError
+from ..lazy import cached_property
+from ..room import shown
+from .shard_plan import needed
+from .silent import limits_of_workers, without_silent
+from .sources import InGraph, InMemory, digest_of
+from .task_operands import Held, Joined, Made, Operand, Taken, fetched, leaves, size
+from .tasks import Join, Leaf, Task, execute
+from .versions import refuse_others, versions
+
+INLINE = 2**15  # bytes of an operand that goes along with its task
+PICKED = 2**20  # bytes of a result of which a part is picked, if that is all that is needed
+KEPT = 2**30  # bytes of arrays that workers keep between calls
+TICK = 1.0  # seconds between two looks at the cluster
+SILENT = 10.0  # seconds after which a worker that says nothing is given up
+PATIENCE = 40.0  # seconds without a worker, or without an answer of the scheduler
+ATTEMPTS = 6
+
+
+class Lost(Exception):
+    """Something that tasks need went with a worker: the call is begun anew."""
+
+
+@dataclass
+class _Kept:
+    """What the workers of a cluster hold for us: arrays by their content, and who was asked for versions."""
+
+    arrays: OrderedDict[str, tuple[Future, int]] = field(default_factory=OrderedDict)
+    known: set[str] = field(default_factory=set)
+
+
+_kept: WeakKeyDictionary[Client, _Kept] = WeakKeyDictionary()
+
+
+def run_task(
+    work: Leaf | Join, operands: Mapping[str, Operand], results: Mapping[str, Any], loops: Any = None
+) -> dict[str, Array]:
+    """A task on a worker."""
+    if loops is not None and isinstance(work, Leaf):
+        work = replace(work, loops=loops[""].tobytes())
+    return execute(work, operands, results)
+
+
+def pick(result: Mapping[str, Array], names: tuple[str, ...]) -> dict[str, Array]:
+    """Some of what a task gave, so that the rest can stay where it is."""
+    return {name: result[name] for name in names}
+
+
+def named(array: Any) -> dict[str, Array]:
+    """A part of a Dask array, as a result."""
+    return {"": np.asarray(array, order="C")}
+
+
+class OnDask:
+    """Runs graphs on the workers of a client."""
+
+    def __init__(self, client: Client, silent: float = SILENT, patience: float = PATIENCE) -> None:
+        self.client, self.silent, self.patience = client, silent, patience
+        self.kept = _kept.setdefault(client, _Kept())
+
+    @property
+    def dashboard(self) -> str:
+        return str(self.client.dashboard_link)
+
+    def run(
+        self, tasks: Sequence[Task], outputs: Mapping[str, Operand], told: Callable[[int, int], None] | None = None,
+        store: Callable[[str, int, Array], None] | None = None,
+    ) -> dict[str, Array]:  # fmt: skip
+        """The outputs of a graph; those that `store` takes, part by part, are not among them."""
+        why = ""
+        for _ in range(ATTEMPTS):
+            workers = self.workers()
+            self.check_memory(tasks, workers)
+            attempt = _Attempt(self, tasks)
+            try:
+                self.check_versions(workers)
+                return attempt.results(outputs, told, store)
+            except Lost as error:
+                why = str(error)
+            except CancelledError as error:
+                why = f"tasks were lost: {str(error)[:200]}"
+            except KilledWorker as error:
+                why = str(error)[:300]
+                break
+            finally:
+                attempt.release()
+        raise ClusterError(
+            f"the workers were lost too often: {why}",
+            hint="look at their logs; if they ran out of memory, cut the index into more shards",
+        )
+
+    # -- before a call
+
+    def workers(self) -> dict[str, int]:
+        """The workers, each with the bytes that it may use, as soon as there are some."""
+        deadline = time.monotonic() + self.patience
+        while True:
+            if self.client.status == "closed":
+                raise ClusterError("the client of the cluster is closed", hint="make another: Client(address)")
+            found: dict[str, int] | None = None
+            if self.client.status == "running":
+                try:
+                    found = self.on_scheduler(limits_of_workers)
+                except (OSError, CancelledError):  # it is away: it may come back
+                    found = None
+            if found:
+                return found
+            if time.monotonic() > deadline:
+                what = "does not answer" if found is None else "has no workers"
+                raise ClusterError(f"the cluster {what}", hint="start some: dask worker ADDRESS, or cluster.scale(2)")
+            time.sleep(0.1)
+
+    def on_scheduler(self, function: Callable[..., Any], **options: Any) -> Any:
+        """What a function gives on the scheduler, within its time."""
+        return self.client.sync(
+            self.client._run_on_scheduler, function, callback_timeout=max(self.silent, 1.0), **options
+        )
+
+    def check_versions(self, workers: Mapping[str, int]) -> None:
+        """Asks the workers that are new. One that does not answer is left to be found silent."""
+        new = [address for address in workers if address not in self.kept.known]
+        if not new:
+            return
+        asked = {
+            address: self.client.submit(versions, workers=[address], allow_other_workers=False, pure=False, priority=99)
+            for address in new
+        }
+        _waited(list(asked.values()), self.silent)
+        there = {address: future for address, future in asked.items() if future.status == "finished"}
+        values = self.patiently(self.client._gather(list(there.values())), "the versions of a worker")
+        answers = dict(zip(there, values, strict=True))
+        refuse_others({**answers, **{a: f.exception() for a, f in asked.items() if f.status == "error"}})
+        self.kept.known |= answers.keys()
+
+    def check_memory(self, tasks: Sequence[Task], workers: Mapping[str, int]) -> None:
+        limits = [limit for limit in workers.values() if limit]
+        if not limits:
+            return
+        least, largest = min(limits), max(tasks, key=needed)
+        if needed(largest) > least:
+            parts = sorted(((size(o), n) for n, o in largest.operands.items()), reverse=True)
+            told = f"; {parts[0][1].split(' ')[-1]} takes {shown(parts[0][0])} of it" if parts else ""
+            raise LimitError(
+                f"a shard needs {shown(needed(largest))} of memory, and a worker has {shown(least)}{told}",
+                hint='cut the index into more shards, or cut along another one too: p.shard(["i", "j"], shards=...)',
+            )
+
+    # -- data
+
+    def sent(self, arrays: Mapping[str, tuple[Array, bool]], everywhere: bool) -> dict[str, Future]:
+        """Arrays on the workers, by their content: those that are `kept` stay for later calls. What is new goes in one
+        message."""
+        kept = self.kept.arrays
+        here = {key: kept.pop(key) for key in arrays if key in kept}
+        kept |= {key: entry for key, entry in here.items() if entry[0].status == "finished"}
+        new = [key for key in arrays if key not in kept]
+        values = [{"": np.asarray(arrays[key][0], order="C")} for key in new]
+        sent: list[Future] = []
+        if new:
+            asked = self.client._scatter(values, hash=False, broadcast=everywhere)
+            sent = self.patiently(asked, "data on its way")
+        found = {key: kept[key][0] for key in arrays if key in kept} | dict(zip(new, sent, strict=True))
+        for key, future in zip(new, sent, strict=True):
+            if arrays[key][1]:
+                kept[key] = future, arrays[key][0].nbytes
+        total = sum(count for _, count in kept.values())
+        while total > KEPT and len(kept) > 1:
+            _, (_, count) = kept.popitem(last=False)
+            total -= count
+        return found
+
+    # -- during a call
+
+    def patiently(self, asked: Coroutine[Any, Any, Any], what: str) -> Any:
+        """What a coroutine of the client gives; given up if a worker falls silent, since it may wait for that."""
+        future = asyncio.run_coroutine_threadsafe(asked, self.client.loop.asyncio_loop)
+        watch = _Watch(self)
+        while True:
+            try:
+                return future.result(TICK)
+            except (OSError, CancelledError, KeyError) as error:
+                if future.done():
+                    raise Lost(f"{what} was lost: {str(error)[:200]}") from error
+            if watch.look():
+                future.cancel()
+                raise Lost(f"{what} was lost with a worker")
+
+
+class _Watch:
+    """Looks after the cluster while something is waited for."""
+
+    def __init__(self, executor: OnDask) -> None:
+        self.executor, self.client, self.heard = executor, executor.client, time.monotonic()
+
+    def look(self) -> int:
+        """Gives up workers that say nothing any more; tells how many. Raises if there is nobody left for long."""
+        silent, removed = self.executor.silent, 0
+        try:
+            left, removed = self.executor.on_scheduler(without_silent, silent=silent)
+            if left:
+                self.heard = time.monotonic()
+        except (OSError, CancelledError):  # the scheduler is away: it may come back
+            pass
+        if self.client.status == "closed":
+            raise ClusterError("the client of the cluster was closed during a call", hint="make another")
+        if time.monotonic() - self.heard > self.executor.patience:
+            raise ClusterError(
+                f"the cluster has not had a worker, or not answered, for {self.executor.patience:.0f} seconds",
+                hint="look at its logs; the call can be made again as soon as it is back",
+            )
+        return removed
+
+
+def _waited(futures: Sequence[Future], seconds: float) -> tuple[set[Future], set[Future]]:
+    try:
+        found = wait(futures, timeout=seconds)
+    except TimeoutError:
+        done = {future for future in futures if future.done()}
+        return done, set(futures) - done
+    return set(found.done), set(found.not_done)
+
+
+class _Attempt:
+    """One try at a graph: its futures, and the data that they need."""
+
+    def __init__(self, executor: OnDask, tasks: Sequence[Task]) -> None:
+        self.executor, self.client, self.tasks = executor, executor.client, tasks
+        self.run = f"tensorswap-{uuid4().hex[:12]}"
+        self.futures: dict[str, Future] = {}
+        self.picked: dict[tuple[str, tuple[str, ...]], Future] = {}
+        self.data: dict[str, Future] = {}  # sent for this call, under the names that operands have for it
+        self.names = {task.key: tuple(_gives(task.work)) for task in tasks}
+        self.small = {task.key: task.gives <= PICKED for task in tasks}
+        self.sent: dict[tuple[int, Any], str] = {}
+
+    # -- data
+
+    def send(self) -> None:
+        """Sends what lies in this process, all that several tasks read in one message, and the rest in another."""
+        held: dict[tuple[int, Any], Held] = {}
+        readers: Counter[tuple[int, Any]] = Counter()
+        for task in self.tasks:
+            for operand in task.operands.values():
+                for leaf in leaves(self.shortened(operand)):
+                    if isinstance(leaf, Held) and leaf.source.travels and not _is_inline(leaf):
+                        held[_key(leaf)] = leaf
+                        readers[_key(leaf)] += 1
+        for everywhere in (True, False):
+            arrays: dict[str, tuple[Array, bool]] = {}
+            for key, leaf in held.items():
+                if isinstance(leaf.source, InMemory) and (readers[key] > 1) == everywhere:
+                    array = leaf.source.read(leaf.cuts)
+                    whole = array.shape == leaf.source.shape
+                    digest = leaf.source.digest if whole else digest_of(array)
+                    arrays[digest] = array, leaf.source.kept
+                    self.sent[key] = digest
+            if everywhere:
+                arrays |= {
+                    task.work.digest: (np.frombuffer(task.work.loops, np.uint8), True)
+                    for task in self.tasks
+                    if isinstance(task.work, Leaf) and len(task.work.loops) > INLINE
+                }
+            self.data |= self.executor.sent(arrays, everywhere)
+        for key, leaf in held.items():
+            if isinstance(leaf.source, InGraph):
+                name = f"part {len(self.data)}"
+                part = self.client.compute(leaf.source.part(leaf.cuts))
+                self.data[name] = self.client.submit(named, part, key=f"{self.run}-{name}", pure=False)
+                self.sent[key] = name
+
+    def shortened(self, operand: Operand) -> Operand:
+        """Rows of a table that is too large to be everywhere are taken here."""
+        if not isinstance(operand, Taken) or not isinstance(operand.table, Held):
+            return operand
+        if not operand.table.source.travels or size(operand.table) <= KEPT // 4:
+            return operand
+        if id(operand) not in self.taken:
+            rows = np.take(operand.table.source.read(operand.table.cuts), operand.rows, axis=operand.axis)
+            self.taken[id(operand)] = Held(InMemory(rows, kept=False), tuple((0, n) for n in rows.shape))
+        return self.taken[id(operand)]
+
+    @cached_property
+    def taken(self) -> dict[int, Held]:
+        return {}
+
+    def placed(self, operand: Operand) -> Operand:
+        """The operand, with what was sent in the place of what lies in this process."""
+        operand = self.shortened(operand)
+        if isinstance(operand, Joined):
+            return Joined(tuple(map(self.placed, operand.parts)), operand.axis)
+        if isinstance(operand, Taken):
+            table = self.placed(operand.table)
+            assert isinstance(table, Held | Made)
+            return replace(operand, table=table)
+        if not isinstance(operand, Held) or not operand.source.travels:
+            return operand
+        cuts = tuple((0, n) for n in operand.shape)
+        if _is_inline(operand):
+            return Held(InMemory(np.array(operand.source.read(operand.cuts))), cuts)
+        return Made(self.sent[_key(operand)], "", cuts, operand.dtype)
+
+    # -- tasks
+
+    def submit(self) -> None:
+        self.send()
+        for task in self.tasks:
+            operands = {name: self.placed(operand) for name, operand in task.operands.items()}
+            needs = {leaf.task for o in operands.values() for leaf in leaves(o) if isinstance(leaf, Made)}
+            wanted = {key: self.part(key, operands) for key in needs}
+            work, loops = task.work, None
+            if isinstance(work, Leaf) and work.digest in self.data:
+                loops, work = self.data[work.digest], replace(work, loops=b"")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of large graphs: an operand beyond INLINE is sent apart
+                self.futures[task.key] = self.client.submit(
+                    run_task, work, operands, wanted, loops, key=f"{self.run}-{task.key}", pure=False,
+                    priority=-task.shard,
+                )  # fmt: skip
+
+    def part(self, key: str, operands: Mapping[str, Operand]) -> Future:
+        """What is needed of a task's result."""
+        if key in self.data:
+            return self.data[key]
+        names = {m.name for o in operands.values() for m in leaves(o) if isinstance(m, Made) and m.task == key}
+        return self.picked_of(key, tuple(sorted(names)))
+
+    def picked_of(self, key: str, names: tuple[str, ...]) -> Future:
+        if self.small[key] or set(names) == set(self.names[key]):
+            return self.futures[key]
+        if (key, names) not in self.picked:
+            self.picked[key, names] = self.client.submit(
+                pick, self.futures[key], names, key=f"{self.run}-{key}-{len(self.picked)}", pure=False
+            )
+        return self.picked[key, names]
+
+    # -- results
+
+    def results(
+        self, outputs: Mapping[str, Operand], told: Callable[[int, int], None] | None,
+        store: Callable[[str, int, Array], None] | None,
+    ) -> dict[str, Array]:  # fmt: skip
+        self.submit()
+        placed = {name: self.placed(operand) for name, operand in outputs.items()}
+        if store is None:
+            return self.fetched(placed, told)
+        for name, operand in placed.items():
+            for number, part in enumerate(operand.parts if isinstance(operand, Joined) else (operand,)):
+                store(name, number, self.fetched({name: part}, told)[name])
+        return {}
+
+    def fetched(self, operands: Mapping[str, Operand], told: Callable[[int, int], None] | None) -> dict[str, Array]:
+        """Outputs, when they are there."""
+        needs = {leaf.task for o in operands.values() for leaf in leaves(o) if isinstance(leaf, Made)}
+        futures = {key: self.part(key, operands) for key in needs}
+        self.watch(list(futures.values()), told)
+        values = self.executor.patiently(self.client._gather(list(futures.values())), "a result on its way")
+        results = dict(zip(futures, values, strict=True))
+        return {name: np.asarray(fetched(operand, results.__getitem__)) for name, operand in operands.items()}
+
+    def watch(self, futures: list[Future], told: Callable[[int, int], None] | None) -> None:
+        """Waits for futures, and looks after the cluster meanwhile."""
+        watch = _Watch(self.executor)
+        while True:
+            _, waiting = _waited(futures, TICK)
+            for future in (*self.futures.values(), *self.picked.values(), *self.data.values()):
+                if future.status == "error":
+                    _raise(future)
+                if future.status in ("cancelled", "lost"):
+                    raise Lost(f"{future.key} went with its worker")
+            if told is not None:
+                told(sum(future.status == "finished" for future in self.futures.values()), len(self.futures))
+            if not waiting:
+                return
+            watch.look()
+
+    def release(self) -> None:
+        self.picked.clear()
+        self.futures.clear()
+        self.data.clear()
+
+
+def _key(held: Held) -> tuple[int, Any]:
+    return id(held.source), held.cuts
+
+
+def _is_inline(held: Held) -> bool:
+    """Small enough to go along with each task that reads it."""
+    return isinstance(held.source, InMemory) and size(held) <= INLINE
+
+
+def _gives(work: Leaf | Join) -> Iterator[str]:
+    yield from work.dtypes if isinstance(work, Leaf) else work.operators
+
+
+def _raise(future: Future) -> None:
+    """An error of a task, as the caller of a program knows it."""
+    error = future.exception()
+    if isinstance(error, SwapError | KilledWorker):
+        raise error
+    if isinstance(error, MemoryError):
+        raise LimitError(
+            f"a worker ran out of memory: {str(error)[:200]}", hint="cut the index into more shards"
+        ) from error
+    if isinstance(error, pickle.UnpicklingError | ModuleNotFoundError | AttributeError):
+        raise ClusterError(f"a worker cannot read a task: {str(error)[:200]}", hint="is tensorswap installed there?")
+    raise ClusterError(f"a task failed: {type(error).__name__}: {str(error)[:300]}") from error

@@ -1,0 +1,74 @@
+"""Steps in shards: the steps of a training, each cut along the index of examples. Weights go to workers once a step,
+examples are read where they lie, gradients meet in the same tree as the sums of any other program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..errors import ArgumentError
+from ..program import Program
+from ..training.mapped import Mapped
+from ..training.shuffle import Rows
+from ..training.training_loop import Loop
+from .serial import Serial
+from .sharded import HERE, SHARDS, Executor, executor_of
+from .sources import InFile, InMemory, Source
+from .task_graph import Graph, Graphs
+from .task_operands import Held, Operand, Plain, Taken, whole
+
+
+class StepsInShards:
+    """Makes the steps of a training: on a cluster, or here, with the same bits."""
+
+    def __init__(self, program: Program, index: str, executor: Executor, shards: int) -> None:
+        self.program, self.index, self.executor, self.shards = program, index, executor, shards
+        self.graphs = Graphs()
+        self.sources: dict[str, tuple[Any, Source]] = {}  # of examples, each for the array that it stands for
+
+    def __call__(self, loop: Loop, rows: Rows, given: Mapping[str, Any]) -> Mapping[str, Array]:
+        """The step on some examples: loss, metrics, new parameters and state."""
+        operands: dict[str, Operand] = {}
+        for name, value in given.items():
+            if type(value) in (bool, int, float):
+                operands[name] = Plain(value)
+            else:
+                array = np.asarray(value)
+                operands[name] = Held(InMemory(array, kept=name in loop.data.fixed), whole(array.shape))
+        for name in loop.data.examples:
+            operands[name] = self.examples(loop, name, rows)
+        made = self.graph(operands)
+        return self.executor.run(made.tasks, made.outputs)
+
+    def examples(self, loop: Loop, name: str, rows: Rows) -> Operand:
+        data = loop.data
+        origin = data.sources.get(name)
+        if isinstance(origin, Mapped):
+            if origin.dtype == data.examples[name].dtype:  # each worker reads its own
+                file = InFile(name, str(origin.path), origin.offset, tuple(origin.shape), origin.dtype.str)
+                return Taken(Held(file, whole(file.shape)), np.asarray(loop.filled)[rows], data.axes[name])
+            part = np.take(data.examples[name], rows, axis=data.axes[name])
+            return Held(InMemory(part, kept=False), whole(part.shape))
+        if data.sources:  # a window that is filled anew
+            part = np.take(data.examples[name], rows, axis=data.axes[name])
+            return Held(InMemory(part, kept=False), whole(part.shape))
+        array = data.examples[name]
+        if name not in self.sources or self.sources[name][0] is not array:
+            self.sources[name] = array, InMemory(array)
+        return Taken(Held(self.sources[name][1], whole(array.shape)), np.asarray(rows), data.axes[name])
+
+    def graph(self, operands: Mapping[str, Operand]) -> Graph:
+        own = {name: operand for name, operand in operands.items() if name in self.program.inputs}
+        return self.graphs.graph(self.program.loops, own, {}, [(self.index, self.shards)])
+
+
+def train(program: Program, index: str, cluster: Any, shards: Any) -> StepsInShards:
+    """`ts.fit(..., cluster=client, shards=n)`."""
+    count = SHARDS if shards is None else shards
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ArgumentError(f"shards is a whole number above 0, not {str(shards)[:80]}", hint="shards=8")
+    executor = Serial() if cluster is None or cluster == HERE else executor_of(cluster)
+    return StepsInShards(program, index, executor, count)

@@ -1,0 +1,293 @@
+"""Programs on the workers of a Dask cluster: the bits of one process, whoever is killed or stopped meanwhile."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorswap as ts
+from tensorswap.errors import BoundsError, ClusterError, LimitError
+
+from .cluster_programs import EXAMPLES, Example
+from .test_cluster import outputs, trained
+
+distributed = pytest.importorskip("distributed", reason="dask is not installed: make cluster installs it")
+
+from tensorswap.cluster.local_cluster import start  # noqa: E402
+from tensorswap.cluster.on_dask import OnDask  # noqa: E402
+from tensorswap.cluster.versions import refuse_others, versions  # noqa: E402  # it needs no dask, the rest does
+
+BIN = str(Path(sys.executable).parent)
+LONG = bool(os.environ.get("TENSORSWAP_LONG"))
+HITS = 20 if LONG else 1
+QUICK = {"argmax", "convolution with border", "softmax", "gradient of a network"}
+pytestmark = [
+    pytest.mark.compiled,
+    pytest.mark.filterwarnings("ignore"),  # of Dask's own: sockets of workers that were killed
+]
+
+
+def close(client: Any) -> None:
+    cluster = client.cluster
+    client.close(timeout=5)
+    cluster.close(timeout=10)
+
+
+@pytest.mark.skipif(
+    not LONG or shutil.which("mpirun", path=BIN) is None, reason="MPI is not everywhere: make cluster installs it"
+)
+def test_two_ranks_of_mpi_give_the_bits_of_one_process() -> None:
+    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", sys.executable, "-m", "tests.on_ranks"]
+    paths = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(Path(__file__).parent.parent)}
+    done = subprocess.run(
+        command, env={**os.environ, **paths}, capture_output=True, text=True, timeout=500, check=False
+    )
+    assert "on 2 ranks: the bits of one process" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    made = start(2)
+    yield made
+    close(made)
+
+
+def check_bits(example: Example, client: Any) -> None:
+    program = example.program()
+    want = outputs(program, program.shard(example.indices, client="serial", shards=example.shards)(example.arrays))
+    got = outputs(program, program.shard(example.indices, client=client, shards=example.shards)(example.arrays))
+    assert list(got) == list(want)
+    for name, array in want.items():
+        assert (got[name].dtype, got[name].shape) == (array.dtype, array.shape), (example.name, name)
+        assert got[name].tobytes() == array.tobytes(), (example.name, name)
+
+
+def test_two_workers_give_the_bits_of_one_process(client: Any) -> None:
+    for example in EXAMPLES:
+        if LONG or example.name in QUICK:
+            check_bits(example, client)
+
+
+@pytest.mark.skipif(not LONG, reason="clusters of four sizes take minutes: make cluster runs it")
+@pytest.mark.parametrize("workers", [1, 3, 4])
+def test_any_number_of_workers_gives_the_bits_of_one_process(workers: int) -> None:
+    client = start(workers)
+    try:
+        for example in EXAMPLES:
+            check_bits(example, client)
+    finally:
+        close(client)
+
+
+def test_dask_arrays_and_files(client: Any, tmp_path: Path) -> None:
+    dask_array = pytest.importorskip("dask.array", reason="dask is not installed whole")
+    X, W = np.random.default_rng(0).standard_normal((20, 600)), np.ones(600)
+    np.save(tmp_path / "x.npy", X)
+    program = ts.program("Y[b] += X[b,i] * W[i]")
+    want = program.shard("b", client="serial", shards=3)(X=X, W=W)
+    q = program.shard("b", client=client, shards=3)
+    assert (q(X=dask_array.from_array(X, chunks=(6, 50)), W=W) == want).all()
+    assert (q(X=np.load(tmp_path / "x.npy", mmap_mode="r"), W=W) == want).all()
+    stored = program.shard("b", client=client, shards=3, out=tmp_path / "out")(X=X, W=W)
+    assert (np.load(tmp_path / "out" / "Y.npy") == want).all()
+    assert (stored == want).all()
+
+
+def test_arrays_are_kept_on_the_workers_by_their_content(client: Any) -> None:
+    program = ts.program("Y[i,j] += A[i,k] * B[k,j]")
+    A, B = np.random.default_rng(0).standard_normal((2, 80, 80))
+    executor = OnDask(client)
+    q = program.shard("i", client=executor, shards=2)
+    first = q(A=A, B=B)
+    kept = set(executor.kept.arrays)
+    assert (q(A=A, B=B.copy()) == first).all()
+    assert set(executor.kept.arrays) == kept
+    B[3, 3] = 99  # the same array with another content
+    assert np.allclose(q(A=A, B=B), A @ B)
+
+
+def test_an_error_comes_back_as_it_is(client: Any) -> None:
+    program = ts.program("Y[b] = E[t[b]]")
+    with pytest.raises(BoundsError, match="in the shard of b from 2 to 4"):
+        program.shard("b", client=client, shards=2)(E=np.ones(3), t=np.array([0, 1, 2, 7]))
+
+
+def test_a_training_on_workers_has_the_bits_of_one_process(client: Any, tmp_path: Path) -> None:
+    want = trained(shards=2)
+    got = trained(shards=2, cluster=client)
+    assert all(got.params[name].tobytes() == want.params[name].tobytes() for name in want.params)
+    assert got.history.loss == want.history.loss
+    trained(shards=2, cluster=client, epochs=1, checkpoint=tmp_path / "c")
+    resumed = trained(shards=2, cluster=client, checkpoint=tmp_path / "c", resume=True)
+    assert all(resumed.params[name].tobytes() == want.params[name].tobytes() for name in want.params)
+
+
+KILLED = """
+import sys
+from tests.test_cluster import trained
+if __name__ == "__main__":
+    trained(shards=2, epochs=40, checkpoint=sys.argv[1], checkpoint_seconds=0)
+    print("done")
+"""
+
+
+@pytest.mark.skipif(not LONG, reason="a training of its own: make cluster runs it")
+def test_a_training_that_was_killed_goes_on_with_the_same_bits(client: Any, tmp_path: Path) -> None:
+    want = trained(shards=2, epochs=40)
+    checkpoint, root = tmp_path / "c", str(Path(__file__).parent.parent)
+    command = [sys.executable, "-c", KILLED, str(checkpoint)]
+    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": root}, stdout=subprocess.PIPE, text=True) as run:
+        deadline = time.monotonic() + 120
+        while not checkpoint.exists() and run.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        run.kill()
+        assert run.stdout is not None
+        assert run.stdout.read() == ""  # it had not finished
+    resumed = trained(shards=2, epochs=40, cluster=client, checkpoint=checkpoint, resume=True)
+    assert resumed.step == want.step
+    assert all(resumed.params[name].tobytes() == want.params[name].tobytes() for name in want.params)
+    assert resumed.history.loss == want.history.loss
+
+
+@pytest.mark.skipif(not LONG, reason="it writes 1.6 GB of files: make cluster runs it")
+def test_operands_of_four_times_the_memory_of_a_worker(tmp_path: Path) -> None:
+    limit = 400 * 10**6
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, memory_limit=limit, dashboard_address=":0", silence_logs=50
+    )
+    client = distributed.Client(cluster)
+    rows, columns = 1_000_000, 200
+    made = {}
+    for name in "AB":
+        made[name] = np.lib.format.open_memmap(tmp_path / f"{name}.npy", "w+", np.float32, (rows, columns))
+        for first in range(0, rows, 50_000):
+            made[name][first : first + 50_000] = np.arange(columns, dtype=np.float32) % 3 - 1
+        made[name].flush()
+    assert sum(array.nbytes for array in made.values()) >= 4 * limit
+    arrays = {name: np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in made}
+    try:
+        got = ts.program("Y[i,j] += A[k,i] * B[k,j]").shard("k", client=client, shards=40)(arrays)
+        row = np.arange(columns) % 3 - 1
+        assert np.allclose(got, rows * np.outer(row, row))
+        assert max(client.run(peak).values()) < limit
+    finally:
+        close(client)
+
+
+def peak() -> int:
+    """The most memory that a process has had."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+# -- what goes wrong
+
+
+@pytest.mark.skipif(not LONG, reason="it starts a cluster of its own: make cluster runs it")
+def test_a_script_without_a_guard_is_told(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import numpy as np, tensorswap as ts\nprint(ts.program('Y[i] = X[i]').shard('i')(X=np.ones(4)))\n"
+    )
+    path = {"PYTHONPATH": str(Path(__file__).parent.parent)}
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, **path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "ClusterError: the workers of this machine cannot be started" in done.stderr
+    assert 'under `if __name__ == "__main__":`' in done.stderr
+
+
+SLOW = "Y[i] += sin(X[i,k] * W[j] + k)\nt += X[i,k] * sin(W[k])\nm max= X[i,k]"
+
+
+def hit(client: Any, number: signal.Signals, after: float, done: list[int]) -> None:
+    time.sleep(after)
+    nanny = next(iter(client.cluster.workers.values()))
+    if nanny.pid:
+        os.kill(nanny.pid, number)
+        done.append(nanny.pid)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_worker_that_is_hit_changes_nothing(client: Any, number: signal.Signals) -> None:
+    random = np.random.default_rng(0)
+    X, W = random.standard_normal((120, 80)), random.standard_normal(80)
+    program = ts.program(SLOW)
+    want = program.shard("i", client="serial", shards=4)(X=X, W=W)
+    q = program.shard("i", client=OnDask(client, silent=8.0), shards=4)
+    q(X=X, W=W)
+    for _ in range(HITS):
+        client.wait_for_workers(2, timeout=120)
+        done: list[int] = []
+        thread = threading.Thread(target=hit, args=(client, number, float(random.uniform(0, 0.3)), done))
+        thread.start()
+        rounds = 0
+        while thread.is_alive() or rounds < 2:  # one of the calls is under way when it happens, or begins then
+            before = time.monotonic()
+            got = q(X=X, W=W)
+            print(f"{number.name}: a call took {time.monotonic() - before:.1f} s")
+            assert all(got[name].tobytes() == want[name].tobytes() for name in want)
+            rounds += 1
+        thread.join()
+        assert done
+
+
+def test_a_shard_that_is_too_large_for_a_worker(client: Any) -> None:
+    program = ts.program("Y[i,j] += A[i,k] * B[k,j]")
+    limit = min(worker["memory_limit"] for worker in client.scheduler_info()["workers"].values())
+    size = int(limit // 8 // 1000) + 1000
+    huge = np.broadcast_to(np.float64(1), (size, 1000))
+    with pytest.raises(LimitError, match=r"a shard needs .* and a worker has"):
+        program.shard("j", client=client, shards=2)(A=huge, B=np.ones((1000, 4)))
+
+
+def test_other_versions_are_refused() -> None:
+    refuse_others({"tcp://1": versions()})
+    with pytest.raises(ClusterError, match=r"the worker tcp://2 has numpy 1\.0"):
+        refuse_others({"tcp://1": versions(), "tcp://2": versions() | {"numpy": "1.0"}})
+    with pytest.raises(ClusterError, match=r"cannot run tensorswap: No module"):
+        refuse_others({"tcp://1": ModuleNotFoundError("No module named 'tensorswap'")})
+
+
+@pytest.mark.skipif(not LONG, reason="each starts a cluster of its own: make cluster runs it")
+@pytest.mark.parametrize("what", ["cluster", "client"])
+def test_what_is_closed_during_a_call_is_told(what: str) -> None:
+    client = start(1)
+    random = np.random.default_rng(0)
+    X, W = random.standard_normal((800, 400)), random.standard_normal(400)
+    q = ts.program("Y[i] += sin(X[i,k] * W[j] + k)").shard("i", client=OnDask(client, silent=5, patience=3), shards=4)
+    closer = threading.Timer(0.5, client.close if what == "client" else client.cluster.close)
+    closer.start()
+    with pytest.raises(ClusterError, match=r"is closed|was closed|has no workers|not had a worker|does not answer"):
+        q(X=X, W=W)
+    closer.join()
+    close(client)
+
+
+def test_a_client_that_is_gone_is_told() -> None:
+    cluster = distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50)
+    client = distributed.Client(cluster)
+    q = ts.program("s += X[b]").shard("b", client=OnDask(client, patience=0.5))
+    with pytest.raises(ClusterError, match="the cluster has no workers"):
+        q(X=np.ones(4))
+    close(client)
+    with pytest.raises(ClusterError, match="the client of the cluster is closed"):
+        q(X=np.ones(4))
