@@ -71,7 +71,7 @@ class Types:
     def of(self, node: Expr) -> Kind:
         """The kind of an expression, found once for each node: by identity, with the node, which so stays alive."""
         known = self._known.get(id(node))
-        if known is None:
+        if known is None or known[0] is not node:
             known = self._known[id(node)] = node, self._of(node)
         return known[1]
 

@@ -203,9 +203,7 @@ class Loop:
             raise UndecidedStep(int(np.argmax(wrong)))
         return told
 
-    def watched(
-        self, batches: Rows, rates: Array, first: int, elsewhere: Elsewhere | None = None
-    ) -> dict[str, Array]:
+    def watched(self, batches: Rows, rates: Array, first: int, elsewhere: Elsewhere | None = None) -> dict[str, Array]:
         """The same steps as calls of the program, one by one: under `ts.debug`, where an error names step and examples,
         and on a cluster."""
         told: dict[str, list[Any]] = {name: [] for name in self.update.results}
