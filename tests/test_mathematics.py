@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from scipy import special
 from tensorswap.kernel import ir
 from tensorswap.kernel.functions import INSTRUCTIONS, REAL
 from tensorswap.kernel.llvm import write
+from tensorswap.language.formula import power
 from tensorswap.run.compile import functions
 from tensorswap.run.launch import launch
 from tensorswap.run.machine_code import layout, optimised
@@ -31,7 +32,9 @@ IS_WIDE = np.finfo(WIDE).nmant > 60
 BOUNDS = {
     "exp": (1.1, 1.1), "expm1": (1.7, 1.9), "log": (0.9, 0.9), "log1p": (1.4, 1.4), "tanh": (1.5, 1.5),
     "sigmoid": (2.4, 2.4), "silu": (3.3, 3), "softplus": (2.1, 2), "sin": (1.7, 1.5), "cos": (1.7, 1.5),
-    "erf": (1.9, 2), "gelu": (6, 7), "sqrt": (0.5, 0.5),
+    "erf": (1.9, 2), "gelu": (6, 7), "sqrt": (0.5, 0.5), "root": (0.5, 0.5), "three_halves": (1.5, 1.5),
+    "five_halves": (2.5, 2.5), "inverse_root": (1.5, 1.5), "inverse_three_halves": (2.5, 2.5),
+    "inverse_five_halves": (3.5, 3.5),
 }  # fmt: skip
 
 # Where most arguments are taken from: float32, then float64.
@@ -42,6 +45,9 @@ RANGES = {
     "cos": ((-100, 100), (-100, 100)), "erf": ((-4.5, 4.5), (-6.5, 6.5)), "gelu": ((-14.8, 6), (-39, 9)),
     "sqrt": ((0, 100), (0, 100)),
 }  # fmt: skip
+HALVES = {"root": 0.5, "three_halves": 1.5, "five_halves": 2.5, "inverse_root": -0.5, "inverse_three_halves": -1.5,
+          "inverse_five_halves": -2.5}  # fmt: skip
+RANGES |= dict.fromkeys(HALVES, ((0, 100), (0, 100)))
 
 
 KINDS = {"f4": ir.F4, "f8": ir.F8, "i8": ir.WORD}
@@ -156,6 +162,7 @@ REFERENCE: dict[str, Callable[[Array], Array]] = {
     "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "tanh": np.tanh, "sin": np.sin, "cos": np.cos,
     "sqrt": np.sqrt, "sigmoid": lambda x: logistic(x, 1), "silu": lambda x: logistic(x, x),
     "softplus": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))), "erf": erf, "gelu": gelu,
+    **{name: partial(lambda half, x: power(x, x.dtype.type(half)), half) for name, half in HALVES.items()},
 }  # fmt: skip
 
 
@@ -234,6 +241,11 @@ SPECIAL: dict[str, list[tuple[float, float]]] = {
     "floor": [(2.5, 2), (-2.5, -3), (-0.0, -0.0), (INF, INF)],
     "ceil": [(2.5, 3), (-2.5, -2), (-INF, -INF)],
     "round": [(2.5, 2), (3.5, 4), (-2.5, -2), (-0.0, -0.0), (INF, INF)],
+    **{
+        name: [(0.0, zero), (-0.0, zero), (INF, far), (-INF, far), (-1, NAN), (4, 4.0**half)]
+        for name, half in HALVES.items()
+        for zero, far in [(0.0, INF) if half > 0 else (INF, 0.0)]
+    },
 }
 
 

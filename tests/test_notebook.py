@@ -198,7 +198,7 @@ def test_the_extension_loads_in_ipython() -> None:
     real.run_line_magic("reload_ext", "tensorswap")
     done = real.run_cell("%%loop p\nY[i] = 2 * X[i]\n", store_history=True)
     assert done.success
-    assert real.user_ns["p"] == real.user_ns["_"] == ts.program("Y[i] = 2 * X[i]")
+    assert real.user_ns["p"] == done.result == ts.program("Y[i] = 2 * X[i]")
     assert not real.run_cell("%%loop q\ny[i] = A[i,k] * x[k]\n").success
 
 

@@ -1,4 +1,4 @@
-"""Powers by halves, of square roots and products: 2 to 2.5 ulp, and what C's `pow` gives of zeros and infinities.
+"""Powers by halves, of square roots and products: 0.5 to 3.5 ulp, and what C's `pow` gives of zeros and infinities.
 
 A square root keeps the sign of -0, which no power by halves has, and it has no value for -infinity, which they have.
 """
