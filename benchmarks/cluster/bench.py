@@ -14,7 +14,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,8 @@ from tensorswap.cluster.sources import InMemory
 from tensorswap.cluster.steps_in_shards import StepsInShards
 from tensorswap.cluster.task_operands import Held, Taken, whole
 
+from .stopwatch import least
+
 ROUNDS = 6
 ROWS, COLUMNS = 16_000, 768
 BATCH, WIDE, INNER, CLASSES = 4096, 512, 768, 10
@@ -39,16 +40,6 @@ A[b,h] = tanh(H[b,h])
 Z[b,k] += A[b,h] * W[k,h]
 loss += (Z[b,k] - T[b,k])**2 / size(b)
 """
-
-
-def least(call: Callable[[], Any], rounds: int = ROUNDS) -> float:
-    call()
-    found = float("inf")
-    for _ in range(rounds):
-        before = time.perf_counter()
-        call()
-        found = min(found, time.perf_counter() - before)
-    return found
 
 
 def contraction(client: Any, folder: Path) -> dict[str, tuple[float, float]]:
@@ -66,10 +57,10 @@ def contraction(client: Any, folder: Path) -> dict[str, tuple[float, float]]:
     chunks = (ROWS // 2, COLUMNS)
     a, b = (dask.array.from_array(x, chunks=chunks).persist() for x in (A, B))
     return {
-        "ours": (least(lambda: q(mapped)), least(lambda: alone(half))),
+        "ours": (least(lambda: q(mapped), ROUNDS), least(lambda: alone(half), ROUNDS)),
         "dask.array.einsum": (
-            least(lambda: dask.array.einsum("ki,kj->ij", a, b).compute()),
-            least(lambda: np.einsum("ki,kj->ij", half["A"], half["B"], optimize=True)),
+            least(lambda: dask.array.einsum("ki,kj->ij", a, b).compute(), ROUNDS),
+            least(lambda: np.einsum("ki,kj->ij", half["A"], half["B"], optimize=True), ROUNDS),
         ),
     }
 
@@ -101,8 +92,8 @@ def step(client: Any) -> dict[str, tuple[float, float]]:
     rows = np.arange(BATCH)
     found = {
         "ours": (
-            least(steps(executor_of(client), rows, 2)),
-            least(steps(executor_of("serial"), rows[: BATCH // 2], 1)),
+            least(steps(executor_of(client), rows, 2), ROUNDS),
+            least(steps(executor_of("serial"), rows[: BATCH // 2], 1), ROUNDS),
         )
     }
     if importlib.util.find_spec("torch") is not None:

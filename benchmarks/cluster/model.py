@@ -19,13 +19,13 @@ from __future__ import annotations
 import argparse
 import heapq
 import math
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from .stopwatch import least
 
 WORKERS = (1, 2, 4, 16, 64, 256, 1000, 4000, 10_000)
 TOLD = (64, 1000, 10_000)
@@ -136,16 +136,6 @@ def shards(client: Any, count: int) -> float:
 def scattered(client: Any) -> float:
     big = np.ones(2**22)
     return least(lambda: client.scatter([big], hash=False), 5)
-
-
-def least(call: Callable[[], Any], rounds: int) -> float:
-    call()
-    found = float("inf")
-    for _ in range(rounds):
-        before = time.perf_counter()
-        call()
-        found = min(found, time.perf_counter() - before)
-    return found
 
 
 def main() -> None:
