@@ -137,6 +137,8 @@ class PlainWriter:
             free = [i for i in order if i in ir.index_names(atom)]
             if len(free) != 1 or not bounds_alone(self.scope, free[0], (atom,), []):
                 return False
+        if atoms and order[-2] in self.scope.strips:
+            return False  # a strip may be shorter than a jam
         _, past, _ = self.scope.bounds(order[-2], list(atoms), [])
         if any(isinstance(end, Whole) and end.value < JAM for end in past):
             return False  # the first step of a recurrence, say
