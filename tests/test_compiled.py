@@ -151,14 +151,15 @@ def test_layouts_and_the_callers_arrays() -> None:
     np.testing.assert_array_equal(W, np.arange(6.0).reshape(2, 3))
 
 
-def test_gathered_indices_are_checked_at_every_call() -> None:
+@pytest.mark.parametrize("order", [(4, -1), (-1, 4)])
+def test_gathered_indices_are_checked_at_every_call(order: tuple[int, int]) -> None:
+    """In either order: kernels that have met one of them look for themselves from then on."""
     program = ts.program("Y[n,d] = E[tok[n],d]")
     E = np.arange(8.0).reshape(4, 2)
     check_compiled(program, {"E": E, "tok": np.array([3, 0, 3])})
-    with pytest.raises(ts.SwapError, match="position 4"):
-        program(E=E, tok=np.array([3, 0, 4]))
-    with pytest.raises(ts.SwapError, match="position -1"):
-        program(E=E, tok=np.array([3, 0, -1]))
+    for outside in order:
+        with pytest.raises(ts.SwapError, match=f"position {outside}"):
+            program(E=E, tok=np.array([3, 0, outside]))
 
 
 @pytest.mark.parametrize(
