@@ -71,6 +71,7 @@ METHODS |= {
         "jacobian": "teaching.jacobian",
         "shard": "cluster.sharded",
         "train": "cluster.steps_in_shards",
+        "within": "budget.within",
         "program_page": "notebook.shown_program",
         "plan_page": "notebook.shown_plan",
         "history_page": "notebook.shown_training",

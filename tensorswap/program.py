@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from .run.execute import Executable
     from .run.kernel_times import KernelTime
 
-    Sharded = Any  # of the package above, which needs programs
+    Sharded = Any  # of a package above, which needs programs
+    Within = Any  # likewise
 
 
 class Program(Runnable):
@@ -168,9 +169,19 @@ class Program(Runnable):
         check_printable(loops)
         return Program(loops, self, derivation)
 
-    def grad(self, of: str = "loss", wrt: Sequence[str] | None = None) -> Program:
-        """For a scalar output: gives it, and `X.grad` for each in `wrt` (all that it depends on if None)."""
-        return self._derived(self._gradient(of, wrt))
+    @overload
+    def grad(self, of: str = ..., wrt: Sequence[str] | None = ..., memory: None = ...) -> Program: ...
+
+    @overload
+    def grad(self, of: str = ..., wrt: Sequence[str] | None = ..., *, memory: str | int) -> Within: ...
+
+    def grad(
+        self, of: str = "loss", wrt: Sequence[str] | None = None, memory: str | int | None = None
+    ) -> Program | Within:
+        """For a scalar output: gives it, and `X.grad` for each in `wrt` (all that it depends on if None). Calls keep to
+        the limit `memory`, such as "64 MB", if there is one: see `within`."""
+        derived = self._derived(self._gradient(of, wrt))
+        return derived if memory is None else derived.within(memory)
 
     def _gradient(self, of: str, wrt: Sequence[str] | None) -> Gradient:
         names = names_of("of", of)
@@ -301,6 +312,13 @@ class Program(Runnable):
         them. With `memory`, shards run here, one after the other, each within so much; large outputs go to files, in
         the folder `out` if it is given."""
         made: Sharded = method("shard")(self, index, client, shards, memory, out)
+        return made
+
+    def within(self, memory: str | int) -> Within:
+        """The program with a limit of memory for what a call makes: its results, and what is kept in between. What does
+        not fit is computed in parts: the derivative of a recurrence in stretches of steps, of which some are computed
+        again; anything else in shards of an index."""
+        made: Within = method("within")(self, memory)
         return made
 
     def explain(self) -> str:

@@ -62,6 +62,7 @@ LAYERS = {
     "models": "arrays errors language lazy library program training",
     "bridges": "arrays errors language program rules run training",
     "cluster": "arrays errors interpret language lazy program room run training",
+    "budget": "arrays cluster errors interpret language lazy plan program room rules run",
     "teaching": "arrays errors language lazy program rules run",
     "backslash": "teaching",
     "compare": "teaching",

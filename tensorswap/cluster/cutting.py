@@ -113,7 +113,7 @@ def _divided(bound: Bound, index: str) -> Division:
     loops, sizes = bound.loops, bound.sizes
     if index not in sizes.index:
         raise NotCut("it has no such index")
-    body, outputs = _without_updates(loops, _in_numbers(loops.body, sizes))
+    body, outputs = _without_updates(loops, in_numbers(loops.body, sizes))
     renamed = {new: old for old, new in outputs.items() if new != old}
     sizes = replace(sizes, shapes={**sizes.shapes, **{new: sizes.shapes[old] for new, old in renamed.items()}})
     types = Types({**bound.types.tensors, **{new: bound.types.tensors[old] for new, old in renamed.items()}})
@@ -130,7 +130,7 @@ def _divided(bound: Bound, index: str) -> Division:
     return _Sorter(index, sizes, types, used, maker, outputs).division()
 
 
-def _in_numbers(body: tuple[ir.Item, ...], sizes: Sizes) -> tuple[ir.Item, ...]:
+def in_numbers(body: tuple[ir.Item, ...], sizes: Sizes) -> tuple[ir.Item, ...]:
     """Sizes and static integers as the numbers that they have in this call: those of a shard are others."""
 
     def change(statement: ir.Statement) -> ir.Statement:

@@ -143,7 +143,7 @@ class _Writer:
     def loops(self, body: tuple[ir.Item, ...], wanted: tuple[str, ...]) -> ir.Loops:
         made = ir.Loops(body)
         declared = [
-            ir.SizeDeclaration(ir.AxisSize(name, axis), Number(self.division.sizes.shapes[self.shaped(name)][axis]))
+            ir.SizeDeclaration(ir.AxisSize(name, axis), self.extent(name, axis))
             for name in made.written
             for axis in range(made.ranks[name])
             if self.is_declared(made, name, axis)
@@ -160,13 +160,20 @@ class _Writer:
         whole, state = self.division.sizes.shapes[self.shaped(name)], self.division.states.get(self.shaped(name))
         if not isinstance(state, Cut):
             return whole
-        return (*whole[: state.axis], self.stop - self.start, *whole[state.axis + 1 :])
+        return (*whole[: state.axis], self.stop - self.start + state.more, *whole[state.axis + 1 :])
+
+    def extent(self, name: str, axis: int) -> Expr:
+        """The size of an axis, as a shard declares it."""
+        state = self.division.states.get(self.shaped(name))
+        if isinstance(state, Cut) and state.axis == axis:
+            return add(ir.Size(self.index), Number(state.more))
+        return Number(self.shape(name)[axis])
 
     def is_declared(self, made: ir.Loops, name: str, axis: int) -> bool:
         """Whether an axis has a size that its writers do not tell."""
         state = self.division.states.get(self.shaped(name))
         if isinstance(state, Cut) and state.axis == axis:
-            return False
+            return state.more > 0
         places = {ir.bare(s.target.indices[axis]) for s in made.statements if s.target.tensor == name}
         index = places.pop() if len(places) == 1 else None
         sizes = self.division.sizes

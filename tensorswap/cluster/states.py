@@ -17,9 +17,10 @@ class Whole:
 
 @dataclass(frozen=True)
 class Cut:
-    """The part of its own positions, along one axis."""
+    """The part of its own positions, along one axis; and `more` places that it has from others."""
 
     axis: int
+    more: int = 0
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,9 @@ def run(bound: Bound) -> dict[str, Array]:
 def check(bound: Bound, values: bool = True) -> None:
     """The checks that a run makes before it starts; without `values`, those that depend on sizes alone."""
     with np.errstate(all="ignore"):
-        uses = bound.unproven()
-        interpreter = Interpreter(bound.loops, bound.arrays, bound.sizes, bound.types)
-        interpreter.check_accesses([use for use in uses if values or not use.reads])
+        uses = [use for use in bound.unproven() if values or not use.reads]
+        if uses:
+            Interpreter(bound.loops, bound.arrays, bound.sizes, bound.types).check_accesses(uses)
 
 
 class Interpreter(State):

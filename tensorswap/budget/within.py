@@ -1,0 +1,305 @@
+"""Within: a program whose calls keep to a limit of memory. It is called as the program is.
+
+What fits as it is runs as it is. A derivative of a recurrence keeps some of its states and computes the others again.
+Any other program runs in shards of an index, one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..cluster.cutting import NotCut, other_indices
+from ..cluster.serial import Serial
+from ..cluster.shard_program import Shard
+from ..cluster.sharded import Sharded
+from ..errors import LimitError
+from ..interpret import reference
+from ..language.bound import Bound
+from ..plan.table import PlanTable
+from ..program import Program, shapes_as_arrays
+from ..room import bytes_of, shown
+from ..rules.derivation import Adjoint, Gradient
+from ..rules.derived_names import next_suffix
+from ..run.arguments import bind
+from .chain import Chain, Part, Run, viewed
+from .checkpoints import computed
+from .recurrence import divide_steps, recurrences
+
+PROBED = 64  # steps of the stretch from which the memory of others follows
+WORTH = 1.05  # a stretch may be this much dearer if it is longer: each costs a call
+
+
+@dataclass(frozen=True)
+class BudgetPlan:
+    """How a call keeps to its limit. Prints as some lines."""
+
+    limit: int
+    needed: int  # bytes
+    as_it_is: int  # bytes that the call would need without a limit
+    how: str
+    forward: float  # how often each step is computed, besides its adjoint
+
+    def __str__(self) -> str:
+        lines = [f"memory: {shown(self.needed)} of the {shown(self.limit)} allowed; {shown(self.as_it_is)} as it is"]
+        return "\n".join((*lines, self.how))
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class Way:
+    """How calls of one signature run: as they are, as a chain, or in shards."""
+
+    plan: BudgetPlan
+    chain: Chain | None = None
+    shards: Sharded | None = None
+
+
+class Within:
+    """A program with a limit of memory: `p.within("64 MB")` gives one, and so does `p.grad(memory="64 MB")`."""
+
+    def __init__(self, program: Program, limit: int) -> None:
+        self.program, self.limit = program, limit
+        self.ways: dict[tuple[Any, ...], Way] = {}
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self.program.inputs
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self.program.outputs
+
+    def __str__(self) -> str:
+        return str(self.program)
+
+    def __repr__(self) -> str:
+        return f"<within {shown(self.limit)}: {self.program!r}>"
+
+    def plan(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> BudgetPlan:
+        """How a call with these arrays (or shapes) keeps to the limit, and what that costs."""
+        return self._way(shapes_as_arrays(self.program._arguments(mapping, arrays))).plan
+
+    def __call__(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
+        """Runs the program. One output: that array; several: a dict by name."""
+        arguments = self.program._arguments(mapping, arrays)
+        way = self._way(arguments)
+        if way.shards is not None:
+            return way.shards(arguments)
+        if way.chain is None:
+            return self.program(arguments)
+        results = self._chained(way.chain, arguments)
+        return results if self.program._single is None else results[self.program._single]
+
+    def _way(self, arguments: Mapping[str, Any]) -> Way:
+        key = tuple((name, _signature(value)) for name, value in arguments.items())
+        if key not in self.ways:
+            self.ways[key] = self._chosen(arguments)
+        return self.ways[key]
+
+    def _chosen(self, arguments: Mapping[str, Any]) -> Way:
+        program = self.program._for_call(arguments)
+        whole = memory_of(program, arguments)
+        if whole <= self.limit:
+            return Way(BudgetPlan(self.limit, whole, whole, "it runs as it is", 1.0))
+        reasons: list[str] = []
+        if program._origin is not None and isinstance(program._derivation, Adjoint | Gradient):
+            bound = bind(program._origin.loops, _own(program._origin, arguments))
+            for index in recurrences(bound):
+                try:
+                    recurrence = divide_steps(bound, index)
+                except NotCut as error:
+                    reasons.append(f"not in stretches of {index}: {error.reason}")
+                    continue
+                chain = Chain(recurrence, bound, (), 1)
+                found = _Budget(self.limit, whole, bound, program._derivation.wrt, chain).way()
+                if isinstance(found, Way):
+                    return found
+                reasons.append(found)
+        return self._in_shards(program, arguments, whole, reasons)
+
+    def _in_shards(self, program: Program, arguments: Mapping[str, Any], whole: int, reasons: list[str]) -> Way:
+        bound = bind(program.loops, arguments)
+        for index in other_indices(bound, ""):
+            sharded = Sharded(program, [index], None, Serial(), self.limit, None)
+            try:
+                plan = sharded.plan(arguments)
+            except LimitError:
+                reasons.append(f"not in shards of {index}: one alone needs more")
+                continue
+            how = f"in {plan.shards} shards of {index}, one after the other"
+            if sum(row.bytes for row in plan.outputs) > self.limit // 2:
+                how += "; the results lie in files"
+            return Way(BudgetPlan(self.limit, plan.memory, whole, how, 1.0), shards=sharded)
+        raise LimitError(
+            f"this run needs {shown(whole)} of memory, more than the {shown(self.limit)} allowed"
+            + "".join(f"; {reason}" for reason in reasons),
+            hint="allow more, or run it on smaller arrays",
+        )
+
+    def _chained(self, chain: Chain, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        program = self.program._for_call(arguments)
+        origin, derivation = program._origin, program._derivation
+        assert origin is not None, "others have no chain"
+        assert isinstance(derivation, Adjoint | Gradient)
+        bound = bind(origin.loops, _own(origin, arguments))
+        reference.check(bound, values=False)
+        values = {name: arguments[name] if _is_number(arguments.get(name)) else a for name, a in bound.arrays.items()}
+        suffix = next_suffix(origin.loops, "grad")
+        run = Run(chain, values, derivation.wrt)
+        run(lambda outputs: _seeds(derivation, arguments, suffix, outputs))
+        found = {f"{name}.{suffix}": run.gradient(name) for name in derivation.wrt}
+        return {name: found[name] if name in found else np.asarray(run.outputs[name]) for name in program.outputs}
+
+
+def within(program: Program, memory: str | int) -> Within:
+    """`p.within("64 MB")`."""
+    return Within(program, bytes_of("memory", memory))
+
+
+def memory_of(program: Program, arguments: Mapping[str, Any]) -> int:
+    """Bytes that a call takes for its results and what is kept in between."""
+    table: PlanTable = program.plan(arguments)
+    if table.reason is None:
+        return table.results + table.workspace
+    bound = bind(program.loops, shapes_as_arrays(arguments))
+    return sum(math.prod(bound.sizes.shapes[name]) * bound.dtype.itemsize for name in bound.loops.written)
+
+
+@dataclass
+class _Budget:
+    """Finds how long stretches are, and how many states are kept."""
+
+    limit: int
+    whole: int
+    bound: Bound
+    wrt: Sequence[str]
+    chain: Chain
+
+    def way(self) -> Way | str:
+        """The cheapest way that fits, or why there is none."""
+        self.count = self.chain.recurrence.division.extent
+        small = max(min(PROBED, self.count) // 2, 1)
+        first, second = self.stretch(small), self.stretch(2 * small if 2 * small <= self.count else small)
+        slope = max(second - first, 0) / small
+        best: tuple[float, int, int] | None = None
+        length = self.count
+        while length > 1:
+            length = max(int(length * 0.8), 1)
+            places = self.places(length, first + slope * (length - small))
+            if places >= 1:
+                cost = computed(-(-self.count // length), places) * length / self.count
+                if best is None or cost * WORTH < best[0]:
+                    best = cost, length, places
+        if best is None:
+            least = self.fixed + self.stretch(1) + 2 * self.state
+            return f"stretches of {self.chain.recurrence.index} need {shown(least)} at least"
+        return self.checked(best[1])
+
+    def checked(self, length: int) -> Way | str:
+        """The guess, with the memory that its own plan tells."""
+        while True:
+            needed = self.stretch(length)
+            places = self.places(length, needed)
+            if places >= 1:
+                break
+            if length == 1:
+                return f"stretches of {self.chain.recurrence.index} need {shown(self.fixed + needed + 2 * self.state)}"
+            length = max(int(length * 0.8), 1)
+        recurrence, count = self.chain.recurrence, self.count
+        ends = [(start, min(start + length, count)) for start in range(0, count, length)]
+        ranges = [(count - stop, count - start) for start, stop in ends] if recurrence.down else ends
+        forward = computed(len(ranges), places) * length / count
+        total = int(self.fixed + needed + (places + 1) * self.state)
+        how = (
+            f"{recurrence.index} in {len(ranges)} stretches of {length} steps; {places} states of {shown(self.state)} "
+            f"are kept; steps are computed {forward:.1f} times besides their adjoints"
+        )
+        plan = BudgetPlan(self.limit, total, self.whole, how, forward)
+        return Way(plan, Chain(recurrence, self.bound, ranges, places))
+
+    def places(self, length: int, needed: float) -> int:
+        left = self.limit - self.fixed - needed
+        stretches = -(-self.count // length)
+        return stretches if not self.state and left >= 0 else min(int(left // max(self.state, 1)) - 1, stretches)
+
+    @property
+    def state(self) -> int:
+        return sum(self.bytes(name) for name in self.chain.recurrence.state)
+
+    @property
+    def fixed(self) -> int:
+        """What is there all the time: gradients, both as they are and as a stretch gives them, and whole tensors."""
+        recurrence = self.chain.recurrence
+        made = [name for name in recurrence.made_before if name not in recurrence.state]
+        return 2 * sum(map(self.bytes, (*self.wrt, *made))) + sum(map(self.bytes, (*made, *recurrence.whole)))
+
+    def bytes(self, name: str) -> int:
+        return int(math.prod(self.shape(name)) * self.dtype(name).itemsize)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self.chain.recurrence.division.sizes.shapes[name]
+
+    def dtype(self, name: str) -> np.dtype[Any]:
+        recurrence = self.chain.recurrence
+        owners = {
+            slot: tensor for tensor, along in recurrence.along.items() for slot in (*along.entering, *along.leaving)
+        }
+        named = {part: tensor for tensor, part in (*recurrence.sums.items(), *recurrence.whole.items())}
+        return self.chain.dtype(owners.get(name) or named.get(name) or name)
+
+    def stretch(self, length: int) -> int:
+        """Bytes of the adjoint of a stretch, of what it reads as copies, and of the seeds that it is given."""
+        start = min(length, self.count - length)
+        made = self.chain.recurrence.stretch(start, start + length)
+        part = Part(Program(made.loops))
+        arrays: dict[str, Any] = {name: self.outline(made, name) for name in made.views}
+        given = {**arrays, **made.numbers, **made.sizes}
+        seeds = [name for name in part.program.outputs if self.dtype(name).kind == "f"]
+        inner = {*self.chain.recurrence.state, *self.chain.recurrence.made_before}
+        wanted = [name for name, view in made.views.items() if view.tensor in {*self.wrt, *inner}]
+        adjoint = part.adjoint(wanted, seeds)
+        if adjoint is None:
+            return memory_of(part.program, given)
+        ones = {f"{n}.{part.suffix}": np.broadcast_to(self.dtype(n).type(1), made.shapes[n]) for n in seeds}
+        known = {n: value for n, value in {**given, **ones}.items() if n in adjoint.loops.names or n in adjoint.inputs}
+        copies = sum(a.nbytes for a in (*arrays.values(), *ones.values()) if isinstance(a, np.ndarray) and a.ndim)
+        return memory_of(adjoint, known) + copies
+
+    def outline(self, made: Shard, name: str) -> Any:
+        view = made.views[name]
+        array: Array | None = self.bound.arrays.get(view.tensor)
+        if array is None:
+            array = np.broadcast_to(self.dtype(view.tensor).type(0), self.shape(view.tensor))
+        return viewed(array, view)
+
+
+def _own(origin: Program, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of the program behind a derivative."""
+    loops = origin.loops
+    known = {*loops.inputs, *loops.static_names, *loops.indices, *loops.options}
+    return {name: value for name, value in arguments.items() if name in known}
+
+
+def _seeds(
+    derivation: Adjoint | Gradient, arguments: Mapping[str, Any], suffix: str, outputs: Mapping[str, Any]
+) -> dict[str, Array]:
+    if isinstance(derivation, Gradient):
+        value = np.asarray(outputs[derivation.of])
+        return {derivation.of: np.ones(value.shape, value.dtype)}
+    names = outputs if derivation.of is None else derivation.of
+    return {name: np.asarray(arguments[f"{name}.{suffix}"]) for name in names if f"{name}.{suffix}" in arguments}
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (bool, int, float)
+
+
+def _signature(value: Any) -> Any:
+    return value if _is_number(value) else (np.shape(value), str(getattr(value, "dtype", type(value))))
