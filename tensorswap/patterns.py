@@ -43,13 +43,13 @@ def flows(loops: ir.Loops, wrt: Sequence[str] | None = None, of: Sequence[str] |
 def flows_of(loops: ir.Loops, notes: Sequence[Note], wrt: Sequence[str], of: Sequence[str] | None = None) -> list[Flow]:
     """The same, where the adjoint is at hand."""
     passed = active(loops, wrt, check_of(loops, of))
-    uses = _uses(loops, passed)
+    smooth = [s for s in loops.statements if s.target.tensor in passed and not s.operator.startswith("arg")]
+    reads = {id(s): list(contributions(s.value, passed)) for s in smooth}  # by identity: two may say the same
+    uses = Counter(path.access.tensor for paths in reads.values() for path in paths)  # a gradient comes back from each
+    paths = {place: _in_order(found, wrt) for place, found in reads.items()}
     found: list[Flow] = []
-    paths: dict[int, Iterator[Contribution]] = {}  # by the identity of a statement: two may say the same
     for note in notes:
         statement = note.forward
-        if id(statement) not in paths:
-            paths[id(statement)] = _in_order(statement, passed, wrt)
         path = next(paths[id(statement)])
         copies = _copies(statement, path.access, uses)
         patterns = (*_reduction(loops, statement), *path.gates, *copies)
@@ -57,16 +57,10 @@ def flows_of(loops: ir.Loops, notes: Sequence[Note], wrt: Sequence[str], of: Seq
     return found
 
 
-def _uses(loops: ir.Loops, passed: frozenset[str]) -> dict[str, int]:
-    """How many reads of each tensor a gradient comes back from."""
-    smooth = [s for s in loops.statements if s.target.tensor in passed and not s.operator.startswith("arg")]
-    return Counter(found.access.tensor for s in smooth for found in contributions(s.value, passed))
-
-
-def _in_order(statement: ir.Statement, passed: frozenset[str], wrt: Sequence[str]) -> Iterator[Contribution]:
+def _in_order(reads: Sequence[Contribution], wrt: Sequence[str]) -> Iterator[Contribution]:
     """The reads of a statement in the order of its adjoint statements."""
     order = {name: k for k, name in enumerate(wrt)}
-    return iter(sorted(contributions(statement.value, passed), key=lambda found: order.get(found.access.tensor, -1)))
+    return iter(sorted(reads, key=lambda read: order.get(read.access.tensor, -1)))
 
 
 def _reduction(loops: ir.Loops, statement: ir.Statement) -> Iterator[str]:

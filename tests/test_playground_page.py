@@ -182,6 +182,51 @@ def test_pointing_at_an_adjoint_marks_its_statement_and_says_why(page: Page) -> 
     assert linked == ["WZ"]
 
 
+def test_lines_that_do_not_change_stay_while_one_types(page: Page) -> None:
+    write(page, MODEL)
+    shows(page, MODEL)
+    page.hover(".line:has-text('W.grad')")
+    page.wait_for_selector(".line.linked-backward")
+    page.evaluate("() => { for (const row of document.querySelectorAll('.line')) row.kept = true; }")
+    page.keyboard.press("Control+End")
+    page.keyboard.type("more = 1.")
+    shows(page, MODEL + "more = 1.")
+    page.keyboard.type("5")
+    shows(page, MODEL + "more = 1.5")
+    assert page.locator(".line:has-text('W.grad')").evaluate("row => row.kept")
+    marked = page.locator(".line.linked-backward code").all_inner_texts()  # the pointer has not moved
+    assert [line.partition("[")[0] for line in marked] == ["W.grad"]
+    page.evaluate("() => { document.querySelector('.dataflow').kept = true; }")
+    page.keyboard.type("5")
+    shows(page, MODEL + "more = 1.55")
+    assert page.evaluate("() => document.querySelector('.dataflow').kept")
+    write(page, MODEL.replace("Y", "Q"))  # and those that do change are new
+    shows(page, MODEL.replace("Y", "Q"))
+    assert not any("Y" in line for line in lines(page))
+    assert page.locator(".dataflow [data-tensor=Q]").count() == 1
+
+
+def test_the_source_is_drawn_when_its_tab_is_chosen(page: Page) -> None:
+    write(page, MODEL)
+    planned(page, MODEL)
+    assert page.locator("#pane-source .row").count() == 0
+    page.click("#tab-source")
+    assert "tanh" in page.locator("#pane-source").inner_text()
+    page.click("#tab-plan")
+    write(page, MATMUL)
+    planned(page, MATMUL)
+    page.click("#tab-source")
+    assert "tanh" not in page.locator("#pane-source").inner_text()
+    page.click("#tab-plan")
+    write(page, MODEL)
+    planned(page, MODEL)
+    page.fill("#number-i", "-3")  # there is no such plan, and no source of the one before
+    planned(page, MODEL, i=-3)
+    page.click("#tab-source")
+    assert page.locator("#pane-source .row").count() == 0
+    assert page.locator("#pane-source .refused").count() == 1
+
+
 def test_a_slider_changes_the_plan(page: Page) -> None:
     write(page, MATMUL)
     planned(page, MATMUL)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from ..errors import DerivativeError, Span
@@ -143,7 +143,7 @@ class Explanation:
 
     def as_json(self) -> dict[str, Any]:
         """Dicts, lists, texts and numbers."""
-        made: dict[str, Any] = _plain(asdict(self))
+        made: dict[str, Any] = _plain(self)
         for item in (*made["statements"], *made["adjoints"]):
             item["loop"] = loop_head(item["indices"])
         return made
@@ -298,7 +298,11 @@ def _lines(derived: ir.Loops, adjoints: Sequence[Adjoint]) -> list[BackwardLine]
 
 
 def _plain(value: Any) -> Any:
-    """Tuples as lists."""
+    """Dataclasses as dicts, tuples as lists."""
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+    return {key: _plain(item) for key, item in vars(value).items()}  # one of the dataclasses above

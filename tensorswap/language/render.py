@@ -38,6 +38,10 @@ def _is_index_arithmetic(node: ir.Expr) -> bool:
 
 def expression(node: ir.Expr, least: int = CONDITIONAL, tight: bool = False) -> str:
     """The text of an expression in a place that needs a binding of at least `least`; `tight` writes no spaces."""
+    if isinstance(node, ir.Index):  # most are, or accesses: these first
+        return node.name
+    if isinstance(node, ir.Access):
+        return access(node)
     bound = binding(node)
     if bound < least:
         return f"({expression(node, tight=tight or _is_index_arithmetic(node))})"
@@ -45,14 +49,12 @@ def expression(node: ir.Expr, least: int = CONDITIONAL, tight: bool = False) -> 
     match node:
         case ir.Number(value=value):
             return repr(value)
-        case ir.Index(name=name) | ir.Static(name=name):
+        case ir.Static(name=name):
             return name
         case ir.Size(index=index):
             return f"size({index})"
         case ir.AxisSize(tensor=tensor, axis=axis):
             return f"size({tensor}, {axis})"
-        case ir.Access():
-            return access(node)
         case ir.Unary(operator="not", operand=operand):
             return f"not {expression(operand, NOT)}"
         case ir.Unary(operand=operand):

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from ..language import ir
 from ..language.render import expression as show
-from ..rules.activity import active, default_wrt, integer_uses
-from ..rules.differentiate import contributions
+from ..rules.activity import active, default_wrt, integer_uses, smooth_reads
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,8 @@ def dataflow(loops: ir.Loops, wrt: Sequence[str] | None = None) -> Dataflow:
     moving = active(loops, default_wrt(loops) if wrt is None else wrt, smooth)
     writers: dict[str, list[int]] = {}
     statements: dict[tuple[str, str], list[int]] = {}
-    returning: set[tuple[str, str]] = set()
+    smooth_flows = ((name, target) for target, read in smooth_reads(loops) if target in moving for name in read)
+    returning = {(name, target) for name, target in smooth_flows if name in moving}
     for number, statement in enumerate(loops.statements, 1):
         target = statement.target.tensor
         writers.setdefault(target, []).append(number)
@@ -54,8 +54,6 @@ def dataflow(loops: ir.Loops, wrt: Sequence[str] | None = None) -> Dataflow:
             found = statements.setdefault((read.tensor, target), [])
             if number not in found:
                 found.append(number)
-        if target in moving and not statement.operator.startswith("arg"):
-            returning |= {(part.access.tensor, target) for part in contributions(statement.value, moving)}
     earlier = _earlier(loops, list(statements))
     tensors = (
         Tensor(name, _indices(loops, name), _kind(loops, name, name in integers), (*writers.get(name, ()),),

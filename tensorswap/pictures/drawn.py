@@ -7,6 +7,7 @@ can link them. Colours are attributes, so that the picture looks right alone and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from xml.sax.saxutils import escape, quoteattr
 
 from ..errors import LimitError
@@ -27,7 +28,11 @@ def dataflow_svg(loops: ir.Loops, wrt: Sequence[str] | None = None) -> str:
     count = len({*loops.inputs, *loops.written})
     if count > MOST:
         raise LimitError(f"the program has {count} tensors; up to {MOST} are drawn", hint="draw a part of it")
-    graph = dataflow(loops, wrt)
+    return _drawn(dataflow(loops, wrt))
+
+
+@lru_cache(maxsize=8)  # while one types within an expression, the picture stays
+def _drawn(graph: Dataflow) -> str:
     labels = {tensor.name: _label(tensor) for tensor in graph.tensors}
     widths = {name: LETTER * sum(map(len, label)) + 26 for name, label in labels.items()}
     placed = place(widths, [(flow.source, flow.target) for flow in graph.flows if not flow.earlier])

@@ -32,6 +32,7 @@ def integer_uses(loops: ir.Loops) -> dict[str, ir.Access]:
     return found
 
 
+@kept_with_program
 def smooth_reads(loops: ir.Loops) -> list[tuple[str, frozenset[str]]]:
     """For each statement its target, and the tensors that its value depends on smoothly."""
     everything = frozenset(loops.read) - integer_uses(loops).keys()

@@ -56,6 +56,10 @@ def _distance(index: str, writer: ir.Statement, reader: ir.Statement, access: ir
 
 def _lead(index: str, place: Expr, guard: Expr | None) -> Range:
     """The range of `index - place`: exact where the place is the index and a constant, else what the guard says."""
+    if ir.bare(place) == index:
+        return 0, 0
+    if guard is None and index not in ir.index_names(place):
+        return -math.inf, math.inf
     form = affine(place)
     if form is None:
         return -math.inf, math.inf

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
+from functools import cache
 from operator import is_
 
 from ..errors import LimitError, ProgramError
@@ -33,11 +34,19 @@ def inline(
     """The program with every call replaced by the statements of its definition; `done` holds those already inlined."""
     if not any(isinstance(item, ir.CallStatement) for item in flat_items(loops.body)) and not speaks_of_whole(loops):
         return loops
-    work = _Inliner(loops, definitions, library, active, {} if done is None else done)
+    if done is None:
+        done = {} if definitions else _inlined(library)  # a text's own definition may stand for one of the library's
+    work = _Inliner(loops, definitions, library, active, done)
     loops = work.caller
     body = work.items(loops.body, ())
     inlined = _with_array(replace(loops, body=body, sizes=(*loops.sizes, *work.sizes)), work.batched)
     return _with_own_outputs(inlined, loops)
+
+
+@cache
+def _inlined(library: Library) -> dict[str, ir.Loops]:
+    """The library's definitions that were inlined so far: they are the same for every program."""
+    return {}
 
 
 def _with_own_outputs(inlined: ir.Loops, caller: ir.Loops) -> ir.Loops:

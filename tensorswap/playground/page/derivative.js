@@ -1,8 +1,8 @@
 // The derived program, line by line, each line with the rule that made it.
 
-import { find, make } from "./dom.js";
+import { find, make, place, renew } from "./dom.js";
 import { meets, points } from "./pointing.js";
-import { coloured } from "./words.js";
+import { coloured, indexNames } from "./words.js";
 
 const FOLDED = 5; // lines of the forward pass before the first adjoint statement, from which on they are folded
 const EMPTY = "Point at a statement to see where it comes from.";
@@ -11,10 +11,11 @@ export class Derivative {
   constructor(pointing) {
     this.pointing = pointing;
     this.pane = find("pane-derivative");
-    this.lines = [];
-    this.open = false; // what is folded, if it is
-    this.scrolled = 0; // kept by hand: to ask the pane would lay out the page
-    this.pane.addEventListener("scroll", () => (this.scrolled = this.pane.scrollTop), { passive: true });
+    this.lines = []; // what was drawn, by its place
+    this.names = ""; // the indices at that time
+    this.list = make("div", { class: "lines" });
+    this.told = make("summary");
+    this.folded = make("details", {}, this.told); // values that the backward pass needs again: as in the program
     pointing.listeners.push((found) => this.mark(found));
     this.pane.addEventListener("keydown", (event) => this.move(event));
   }
@@ -36,41 +37,43 @@ export class Derivative {
 
   draw(lines, explanation) {
     let number = 0;
-    const kept = this.scrolled;
-    this.lines = lines.map((line) => {
+    if (this.names !== indexNames()) this.lines = [];
+    this.names = indexNames();
+    this.lines = lines.map((line, k) => {
       const adjoint = explanation.adjoints[(line.adjoint ?? 0) - 1];
       const declared = /^\s*(size\(|for |return )/.test(line.text);
-      const what = adjoint ? { adjoint: adjoint.number } : { statements: line.statements };
-      const note = adjoint ? make("span", { class: "rule" }, adjoint.patterns.join(", ")) : null;
-      const kind = adjoint || line.adjoints?.length ? "backward" : declared ? "declared" : line.adjoints ? "forward" : "derived";
-      const row = make(
-        "button",
-        { type: "button", class: `line ${kind}`, tabindex: "-1", "aria-label": line.text.trim() },
-        make("span", { class: "number", "aria-hidden": "true" }, declared ? "" : String(++number)),
-        make("code", {}, coloured(line.text)),
-        note,
-      );
-      points(row, this.pointing, what);
-      return { row, line };
+      const rule = adjoint ? adjoint.patterns.join(", ") : "";
+      const count = declared ? "" : String(++number);
+      const key = JSON.stringify([line, rule, count]);
+      const kept = this.lines[k];
+      return kept?.key === key ? kept : { key, line, row: this.row(line, adjoint, declared, rule, count) };
     });
     const rows = this.lines.map(({ row }) => row);
     const first = rows.findIndex((row) => row.classList.contains("backward"));
-    const reached = first >= FOLDED && !this.open ? first : 0;
-    if (rows.length) rows[reached].tabIndex = 0;
-    const kids = first >= FOLDED ? [this.folded(rows.slice(0, first)), ...rows.slice(first)] : rows;
-    this.pane.replaceChildren(make("div", { class: "lines" }, kids));
-    if (kept) this.pane.scrollTop = kept;
+    const folded = first >= FOLDED ? first : 0;
+    const reached = this.folded.open ? 0 : folded;
+    for (const [k, row] of rows.entries()) if (row.tabIndex !== (k === reached ? 0 : -1)) row.tabIndex = k === reached ? 0 : -1;
+    const told = `Forward values, computed again (${folded} lines)`;
+    if (folded && this.told.textContent !== told) this.told.textContent = told;
+    place(this.folded, [this.told, ...rows.slice(0, folded)]);
+    place(this.list, folded ? [this.folded, ...rows.slice(folded)] : rows);
+    place(this.pane, [this.list]);
     const { backward_cost: back, forward_cost: forward } = explanation;
     find("derivative-meta").textContent = number === 1 ? "1 statement" : `${number} statements`;
     find("derivative-meta").title = `Operations as the loops stand: forward ${forward.operations}, backward ${back.operations}`;
   }
 
-  // Values that the backward pass needs again: as they stand in the program, so they need not be seen at once.
-  folded(rows) {
-    const told = make("summary", {}, `Forward values, computed again (${rows.length} lines)`);
-    const details = make("details", { open: this.open }, told, rows);
-    details.addEventListener("toggle", () => (this.open = details.open));
-    return details;
+  row(line, adjoint, declared, rule, count) {
+    const kind = adjoint || line.adjoints?.length ? "backward" : declared ? "declared" : line.adjoints ? "forward" : "derived";
+    const row = make(
+      "button",
+      { type: "button", class: `line ${kind}`, tabindex: "-1", "aria-label": line.text.trim() },
+      make("span", { class: "number", "aria-hidden": "true" }, count),
+      make("code", {}, coloured(line.text)),
+      rule ? make("span", { class: "rule" }, rule) : null,
+    );
+    points(row, this.pointing, adjoint ? { adjoint: adjoint.number } : { statements: line.statements });
+    return row;
   }
 
   mark({ forward, backward, adjoint, statement }) {
@@ -80,18 +83,15 @@ export class Derivative {
       row.classList.toggle("linked-forward", !back && !line.adjoints?.length && meets(line.statements, forward));
     }
     const why = find("why");
-    if (!adjoint && !statement) {
-      why.replaceChildren(make("p", { class: "quiet" }, EMPTY));
-      return;
-    }
+    if (!adjoint && !statement) return renew(why, EMPTY, () => [make("p", { class: "quiet" }, EMPTY)]);
     const text = adjoint ? adjoint.text : statement.text;
     const told = adjoint ? adjoint.words : [statement.words];
     const from = adjoint ? this.pointing.explanation.statements[adjoint.forward - 1].text : null;
     const cost = (adjoint ?? statement).cost;
-    why.replaceChildren(
+    renew(why, [text, told, from, cost, indexNames()], () => [
       make("p", { class: "from" }, make("code", {}, coloured(text)), from ? [make("span", { class: "quiet" }, " from "), make("code", {}, coloured(from))] : null),
       make("p", {}, told.join(" "), make("span", { class: "quiet" }, ` ${cost.operations} operations.`)),
-    );
+    ]);
   }
 
   move(event) {

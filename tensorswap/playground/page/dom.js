@@ -14,6 +14,28 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+// Puts children into an element. Those that are there already stay as they are: to lay them out again takes long.
+export function place(parent, children) {
+  const wanted = new Set(children);
+  for (const [k, child] of children.entries()) {
+    const there = parent.childNodes[k];
+    if (there === child) continue;
+    if (there && !wanted.has(there)) there.replaceWith(child);
+    else parent.insertBefore(child, there ?? null);
+  }
+  while (parent.childNodes.length > children.length) parent.lastChild.remove();
+}
+
+// New children for an element, if they would show anything else than what `key` says it shows.
+export function renew(element, key, children) {
+  const text = JSON.stringify(key);
+  if (shown.get(element) === text) return;
+  shown.set(element, text);
+  element.replaceChildren(...children());
+}
+
+const shown = new WeakMap();
+
 export function picture(text) {
   const parsed = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
   return document.importNode(parsed, true);

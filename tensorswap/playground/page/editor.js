@@ -147,6 +147,8 @@ export class Editor {
   }
 
   faults(faults) {
+    if (!faults.length && !this.wrong) return; // as nearly always
+    this.wrong = faults.length > 0;
     this.view.dispatch({ effects: setFaults.of(faults) });
   }
 

@@ -11,6 +11,7 @@ export class Graph {
     this.pane = find("pane-graph");
     this.way = "both";
     this.groups = [];
+    this.shown = null; // the text of the picture
     const buttons = WAYS.map(([way, label]) =>
       make("button", { type: "button", "aria-pressed": String(way === this.way), onclick: (event) => this.choose(way, event.currentTarget) }, label),
     );
@@ -43,6 +44,8 @@ export class Graph {
   }
 
   show({ graph }) {
+    if (!graph.faults.length && graph.value === this.shown) return;
+    this.shown = graph.value;
     this.groups = [];
     if (graph.faults.length) {
       this.box.replaceChildren(make("p", { class: "refused" }, graph.faults.map((fault) => fault.shown).join("\n")));

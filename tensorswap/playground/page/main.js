@@ -2,7 +2,7 @@
 
 import { ask, Latest } from "./ask.js";
 import { Derivative } from "./derivative.js";
-import { find, make, prose, toast } from "./dom.js";
+import { find, make, prose, renew, toast } from "./dom.js";
 import { Editor } from "./editor.js";
 import { Gallery } from "./gallery.js";
 import { Graph } from "./graph.js";
@@ -38,11 +38,10 @@ const reading = new Latest("analyse", (told, asked) => {
   document.body.classList.toggle("wrong", state.wrong);
   if (state.wrong) return pointing.explain(null);
   state.answer = answer;
-  pointing.explain(answer.explanation);
   derivative.show(answer, asked.derivative || "adjoint");
   graph.show(answer);
   sizes.show(answer);
-  placed(state.cursor);
+  pointing.explain(answer.explanation, statementAt(state.cursor));
   document.body.dataset.shown = asked.text;
   planSoon();
 });
@@ -52,7 +51,8 @@ const planning = new Latest("plan", (told, asked) => {
   document.body.dataset.planned = JSON.stringify([asked.text, asked.sizes]);
   const problem = told.problem ?? told.faults?.map((fault) => fault.shown).join("\n");
   if (problem) {
-    for (const pane of ["pane-plan", "pane-source"]) find(pane).replaceChildren(make("p", { class: "refused" }, problem));
+    plan.refuse(problem);
+    source.refuse(problem);
     return;
   }
   plan.show(told.answer);
@@ -85,14 +85,15 @@ function showStatus({ faults, explanation }) {
     const first = faults[0];
     const told = faults.length === 1 ? "1 mistake" : `${faults.length} mistakes`;
     const go = first.start === null ? null : make("button", { type: "button", class: "link", onclick: () => editor.goTo(first.start) }, "Go to it");
-    box.replaceChildren(make("span", { class: "state bad" }, told), make("span", { class: "told" }, prose(first.message)), go ?? "");
+    renew(box, faults, () => [make("span", { class: "state bad" }, told), make("span", { class: "told" }, prose(first.message)), go ?? ""]);
     return;
   }
   const shown = (tensors) => tensors.map(({ name, axes }) => make("code", {}, axes.length ? `${name}[${axes.map((axis) => (axis.includes(":") ? "·" : axis)).join(",")}]` : name));
-  box.replaceChildren(
-    make("span", { class: "state good" }, explanation.statements.length === 1 ? "1 statement" : `${explanation.statements.length} statements`),
+  const count = explanation.statements.length;
+  renew(box, [count, explanation.inputs, explanation.outputs], () => [
+    make("span", { class: "state good" }, count === 1 ? "1 statement" : `${count} statements`),
     make("span", { class: "told" }, spaced(shown(explanation.inputs)), make("span", { class: "arrow" }, " → "), spaced(shown(explanation.outputs))),
-  );
+  ]);
 }
 
 const spaced = (parts) => parts.flatMap((part, k) => (k ? [" ", part] : [part]));
@@ -168,7 +169,10 @@ tabs(document.querySelector(".derivative .tabs"), (name) => {
   state.derivative = name;
   read();
 });
-const chooseResult = tabs(document.querySelector(".result .tabs"), () => pointing.tell(true));
+const chooseResult = tabs(document.querySelector(".result .tabs"), () => {
+  source.draw();
+  pointing.tell(true);
+});
 
 function theme() {
   const root = document.documentElement;

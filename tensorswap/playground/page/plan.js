@@ -11,13 +11,15 @@ export class Plan {
     pointing.listeners.push((found) => this.mark(found));
   }
 
+  refuse(text) {
+    this.rows = [];
+    find("pane-plan").replaceChildren(make("p", { class: "refused" }, text));
+  }
+
   show(told) {
     this.rows = [];
     const pane = find("pane-plan");
-    if (told.reason) {
-      pane.replaceChildren(make("p", { class: "refused" }, `Interpreted, not compiled: ${told.reason}`));
-      return;
-    }
+    if (told.reason) return this.refuse(`Interpreted, not compiled: ${told.reason}`);
     const intensity = told.bytes ? told.operations / told.bytes : 0;
     const limit = intensity < told.machine.operations / told.machine.bytes ? "memory" : "arithmetic";
     const facts = [

@@ -5,18 +5,22 @@ export class Pointing {
     this.explanation = null;
     this.listeners = [];
     this.sources = { pointer: null, focus: null, cursor: null }; // the first that is there counts
+    this.elements = { pointer: null, focus: null }; // what they are on
     this.shown = "";
   }
 
-  explain(explanation) {
+  // A new explanation, when all of it is drawn. What is pointed at may be gone: it will not say so any more.
+  explain(explanation, cursor = null) {
     this.explanation = explanation;
-    this.sources = { pointer: null, focus: null, cursor: null };
+    for (const [source, element] of Object.entries(this.elements)) if (!element?.isConnected) this.sources[source] = null;
+    this.sources.cursor = cursor;
     this.tell(true);
   }
 
   // `what` is null, {statements: [...]} or {adjoint: number}
-  from(source, what) {
+  from(source, what, element = null) {
     this.sources[source] = what;
+    this.elements[source] = element;
     this.tell();
   }
 
@@ -46,8 +50,8 @@ export const meets = (numbers, set) => (numbers ?? []).some((number) => set.has(
 
 // Events that tell of an element while the pointer or the focus is on it.
 export function points(element, pointing, what) {
-  element.addEventListener("pointerenter", () => pointing.from("pointer", what));
+  element.addEventListener("pointerenter", () => pointing.from("pointer", what, element));
   element.addEventListener("pointerleave", () => pointing.from("pointer", null));
-  element.addEventListener("focus", () => pointing.from("focus", what));
+  element.addEventListener("focus", () => pointing.from("focus", what, element));
   element.addEventListener("blur", () => pointing.from("focus", null));
 }

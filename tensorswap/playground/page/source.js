@@ -8,10 +8,26 @@ export class Source {
   constructor(pointing) {
     this.pointing = pointing;
     this.parts = [];
+    this.told = null; // what is not drawn yet
     pointing.listeners.push((found) => this.mark(found));
   }
 
+  refuse(text) {
+    this.told = null;
+    this.parts = [];
+    find("pane-source").replaceChildren(make("p", { class: "refused" }, text));
+  }
+
   show(told) {
+    this.told = told;
+    this.draw();
+  }
+
+  // What nobody sees is drawn when its tab is chosen.
+  draw() {
+    const told = this.told;
+    if (!told || find("pane-source").hidden) return;
+    this.told = null;
     const parts = new Map(told.parts.flatMap((part) => range(part.first, part.last).map((line) => [line, part])));
     const groups = new Map();
     const lines = told.source.split("\n");
