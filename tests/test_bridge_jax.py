@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 
 import tensorswap as ts
+from tensorswap import errors
 from tensorswap.bridges.jax_arrays import foreign_call, lowering
 from tensorswap.bridges.jax_arrays.primitive import Call
 
@@ -372,3 +373,23 @@ def test_vmap_of_an_update_starts_all_of_the_batch_from_one_value(way: Function)
     update = ts.jax("W[i] = W[i] - sin(W[i]) * g[i]")
     made = way(jax.vmap(lambda g: update(W=W[0], g=g), 1))(X.T)
     assert jnp.allclose(made, W[0] - jnp.sin(W[0]) * X)
+
+
+@ways
+@pytest.mark.parametrize("start", [2, 2.0])
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_vmap_of_an_update_of_a_plain_number(way: Function, start: float, dtype: Any) -> None:
+    """Which has the type that it has without a batch."""
+    update, y = ts.jax("s = 0.5 * s + y\nn = n + 1"), jnp.arange(3, dtype=dtype)
+    made = way(jax.vmap(lambda y: update(s=start, y=y, n=4)))(y)
+    alone = update(s=start, y=y[1], n=4)
+    check_equal(made["s"], 0.5 * start + y)
+    assert made["s"].dtype == alone["s"].dtype
+    assert (made["n"].tolist(), made["n"].dtype) == ([5, 5, 5], alone["n"].dtype)
+
+
+def test_a_traced_name_that_is_no_input() -> None:
+    with pytest.raises(errors.ArgumentError, match="W is computed by the program, not an input"):
+        jax.jit(lambda W, g: ts.jax("W[i] -= g[i]")(W=W, g=g))(W[0], X[0])
+    with pytest.raises(errors.ArgumentError, match="the program has no input 'h'"):
+        jax.jit(lambda h, g: ts.jax("W[i] -= g[i]")(h=h, g=g))(W[0], X[0])

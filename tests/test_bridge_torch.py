@@ -622,6 +622,19 @@ def test_vmap_of_an_update_starts_all_of_the_batch_from_one_value(text: str) -> 
         assert torch.allclose(made, W - W.sin() * g)
 
 
+@pytest.mark.parametrize("start", [2, 2.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_vmap_of_an_update_of_a_plain_number(start: float, dtype: Any) -> None:
+    """Which has the type that it has without a batch."""
+    update, y = ts.torch("s = 0.5 * s + y\nn = n + 1"), torch.arange(3, dtype=dtype)
+    batched = torch.func.vmap(lambda y: update(s=start, y=y, n=4))
+    alone = update(s=start, y=y[1], n=4)
+    for made in (batched(y), torch.compile(batched, fullgraph=True)(y)):
+        assert torch.allclose(made["s"], (0.5 * start + y).to(alone["s"].dtype))
+        assert made["s"].dtype == alone["s"].dtype
+        assert (made["n"].tolist(), made["n"].dtype) == ([5, 5, 5], alone["n"].dtype)
+
+
 def test_a_batch_of_autograds_own_is_refused_with_the_way_around() -> None:
     sine, x = ts.torch("Y[i] = sin(X[i])"), drawn(4)
     with pytest.raises(errors.ArgumentError, match=r"Y.grad is a batch of torch.autograd's own(.|\n)*jacrev"):

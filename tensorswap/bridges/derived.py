@@ -7,9 +7,12 @@ stands in the graphs that a framework keeps, even on disk, so it means the same 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
+
+import numpy as np
 
 from ..errors import ArgumentError
 from ..language import ir, render
@@ -18,6 +21,7 @@ from ..rules.activity import default_wrt, reached
 from ..rules.batch import expand_batch
 from ..rules.derived_names import next_suffix
 from ..rules.expand import expand
+from ..run.arguments import Outline, outlines
 
 MOST = 4096  # programs that are kept
 
@@ -99,6 +103,18 @@ def carried(program: Program, over: tuple[str, ...]) -> tuple[bool, ...]:
 def updated_with(program: Program, over: tuple[str, ...]) -> frozenset[str]:
     """Further inputs that have the index of a batch: those that are updated with something that has it."""
     return (program.loops.updated & _reached(program, over)).difference(over)
+
+
+def started_from(
+    program: Program, updated: Iterable[str], arguments: Mapping[str, Any], axes: Mapping[str, int]
+) -> dict[str, np.dtype[Any]]:
+    """The type of each number that is updated: that of its new value. `arguments` are numbers, and outlines, which have
+    these axes for the batch."""
+    alone = {
+        n: Outline((*a.shape[: axes[n]], *a.shape[axes[n] + 1 :]), a.dtype) if n in axes else a
+        for n, a in arguments.items()
+    }
+    return {name: made.dtype for name, made in outlines(program._for_call(alone).loops, alone, updated).items()}
 
 
 def _reached(program: Program, over: tuple[str, ...]) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,8 +39,8 @@ class Outline:
         return len(self.shape)
 
 
-def outlines(loops: ir.Loops, arguments: Mapping[str, Any]) -> dict[str, Outline]:
-    """The outputs of a call whose arrays are outlines, with every check that needs no elements."""
+def outlines(loops: ir.Loops, arguments: Mapping[str, Any], names: Iterable[str] | None = None) -> dict[str, Outline]:
+    """The outputs (or the tensors named) of a call with outlines as arrays, and every check that needs no elements."""
 
     def read(name: str, value: Any) -> Any:
         if not isinstance(value, Outline):
@@ -49,7 +49,7 @@ def outlines(loops: ir.Loops, arguments: Mapping[str, Any]) -> dict[str, Outline
         return value
 
     bound = bind(loops, arguments, read)
-    kinds = {name: bound.types.tensors[name] for name in loops.outputs}
+    kinds = {name: bound.types.tensors[name] for name in (loops.outputs if names is None else names)}
     return {
         name: Outline(bound.sizes.shapes[name], bound.dtype if kind.weak and kind.dtype.kind == "f" else kind.dtype)
         for name, kind in kinds.items()

@@ -49,6 +49,8 @@ class JaxProgram:
 
     def _number(self, name: str, value: Any) -> int | float | bool:
         if isinstance(value, jax.core.Tracer):
+            if name not in {*self.program.loops.static_names, *self.program.loops.indices}:
+                return 0  # the call will tell that there is no such input
             raise DtypeError(
                 f"{name} is a part of the program, so it cannot be traced",
                 hint=f'name it among the static arguments: jax.jit(f, static_argnames="{name}")',

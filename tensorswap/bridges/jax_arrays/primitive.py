@@ -7,7 +7,7 @@ deeply as JAX wants.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -32,6 +32,7 @@ from ..derived import (
     digest,
     reach,
     smooth_inputs,
+    started_from,
     tangent_step,
     updated_with,
 )
@@ -201,15 +202,30 @@ def _batch(operands: Sequence[Any], axes: Sequence[Any], *, call: Call) -> tuple
     pairs = list(zip(call.names, operands, axes, strict=True))
     over = tuple(name for name, _, axis in pairs if axis is not None)
     updated = updated_with(call.program, over)
+    numbers = tuple(number for number in call.numbers if number.name not in updated)
     if updated:  # each of the batch has a new value, and starts from the same old one
         count = next(np.shape(operand)[axis] for _, operand, axis in pairs if axis is not None)
+        pairs += _updated_numbers(call, pairs, updated)
         pairs = [(n, jnp.broadcast_to(x, (count, *np.shape(x))), 0) if n in updated else (n, x, a) for n, x, a in pairs]
         over = tuple(name for name, _, axis in pairs if axis is not None)
     ranks = {name: np.ndim(operand) - (name in over) for name, operand, _ in pairs}
     moved = [jnp.moveaxis(operand, axis, 0) if name in over else operand for name, operand, axis in pairs]
     program = derived(call.program, batch_steps(call.program, over, ranks))
-    made = Call(program, call.names, call.numbers)(*moved)
+    made = Call(program, tuple(name for name, _, _ in pairs), numbers)(*moved)
     return made, [0 if has else None for has in carried(call.program, over)]
+
+
+def _updated_numbers(
+    call: Call, pairs: Sequence[tuple[str, Any, Any]], updated: Set[str]
+) -> list[tuple[str, Any, Any]]:
+    """Plain numbers that are updated, as arrays: of the type that their new values have."""
+    numbers = {number.name: number.value for number in call.numbers}
+    found = [name for name in numbers if name in updated]
+    if not found:
+        return []
+    outlined = {n: Outline(np.shape(x), np.dtype(x.dtype)) for n, x, _ in pairs}
+    types = started_from(call.program, found, {**outlined, **numbers}, {n: a for n, _, a in pairs if a is not None})
+    return [(name, jnp.asarray(numbers[name], types[name]), None) for name in found]
 
 
 def _on_the_cpu(context: Any, *operands: Any, call: Call) -> Any:

@@ -6,7 +6,7 @@ graph, or as a step of autograd. What can be known before a call is made once an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from ..derived import (
     joined,
     reach,
     smooth_inputs,
+    started_from,
     tangent_step,
     updated_with,
 )
@@ -32,6 +33,7 @@ SYMBOLS = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 
 Tensors = Sequence[Any]
 Numbers = Sequence[int | float | bool]
+Pairs = list[tuple[str, Any, int | None]]  # names, tensors, and where they have the axis of a batch
 Launch = Callable[["Work", Tensors, Numbers], Sequence[Any]]
 
 
@@ -208,10 +210,25 @@ def batches(
     updated = updated_with(work.program, over)
     if updated:  # each of the batch has a new value, and starts from the same old one
         count = next(tensor.size(axis) for _, tensor, axis in pairs if axis is not None)
+        pairs += _updated_numbers(work, pairs, numbers, updated)
         pairs = [(n, t.expand(count, *t.shape), 0) if n in updated else (n, t, axis) for n, t, axis in pairs]
         over = tuple(name for name, _, axis in pairs if axis is not None)
     ranks = {name: tensor.dim() - (axis is not None) for name, tensor, axis in pairs}
     form = joined(work.form, batch_steps(work.program, over, ranks))
     moved = [tensor if axis is None else tensor.movedim(axis, 0) for _, tensor, axis in pairs]
-    other = work.family.work(form, (*work.names, *work.numbered), len(moved))
-    return list(launch(other, moved, numbers)), [0 if has else None for has in carried(work.program, over)]
+    rest = {name: number for name, number in zip(work.numbered, numbers, strict=True) if name not in updated}
+    other = work.family.work(form, (*(name for name, _, _ in pairs), *rest), len(moved))
+    return list(launch(other, moved, list(rest.values()))), [0 if has else None for has in carried(work.program, over)]
+
+
+def _updated_numbers(work: Work, pairs: Pairs, numbers: Numbers, updated: Set[str]) -> Pairs:
+    """Plain numbers that are updated, as tensors: of the type that their new values have."""
+    plain = work.plain(numbers)
+    found = [name for name in plain if name in updated]
+    if not found:
+        return []
+    outlined = {name: Outline(tuple(tensor.shape), DTYPES[tensor.dtype]) for name, tensor, _ in pairs}
+    axes = {name: axis for name, _, axis in pairs if axis is not None}
+    types = started_from(work.program, found, {**outlined, **plain}, axes)
+    device = pairs[0][1].device
+    return [(name, torch.tensor(plain[name], dtype=BACK[types[name]], device=device), None) for name in found]
