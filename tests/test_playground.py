@@ -169,10 +169,12 @@ def test_what_is_no_job_is_refused(guarded: Client, content: bytes, kind: str, s
 
 @pytest.mark.parametrize(
     "told", [{"sizes": 3}, {"sizes": {"i": -5000}}, {"sizes": {"i": 10**9}}, {"sizes": {"i": True}}, {"seed": "x"},
-             {"seed": -1}, {"sizes": {"i": 2.5}}, {"sizes": None}],
+             {"seed": -1}, {"seed": True}, {"seed": 2**32}, {"sizes": {"i": 2.5}}, {"sizes": None}],
 )  # fmt: skip
-def test_sizes_are_whole_numbers(guarded: Client, told: dict[str, Any]) -> None:
-    assert guarded.post("/api/run", {"text": MATMUL, **told}).status == 422
+def test_sizes_and_seeds_are_whole_numbers(guarded: Client, told: dict[str, Any]) -> None:
+    refused = guarded.post("/api/run", {"text": MATMUL, **told})
+    assert refused.status == 422
+    assert refused.text.startswith("sizes are whole numbers" if "sizes" in told else "seed is a whole number")
 
 
 def test_there_are_no_other_jobs(guarded: Client) -> None:
@@ -365,6 +367,48 @@ def test_a_child_that_was_killed_is_replaced() -> None:
             os.kill(worker.process.pid, signal.SIGKILL)
             assert (await asking)["stopped"] == "ended"
             assert (await worker.ask(job(MATMUL), 30))["answer"]["faults"] == []
+        finally:
+            await worker.close()
+
+    asyncio.run(session())
+
+
+@pytest.mark.parametrize("program", ["/nowhere/python", "/bin/false"])
+def test_a_child_that_does_not_start_is_tried_again(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    async def session() -> None:
+        worker = Worker(4 * GIGABYTE, "text")
+        try:
+            with monkeypatch.context() as changed:
+                changed.setattr(sys, "executable", program)
+                worker.start_soon()
+                assert (await worker.ask(job(MATMUL), 30))["stopped"] == "start"
+                assert (await worker.ask(job(MATMUL), 30))["stopped"] == "start"
+                worker.start_soon()
+                await asyncio.wait([worker.starting])  # type: ignore[list-item]  # it is there
+            assert (await worker.ask(job(MATMUL), 30))["answer"]["faults"] == []
+            await worker.stop()
+            with monkeypatch.context() as changed:
+                changed.setattr(sys, "executable", program)
+                worker.start_soon()
+                await asyncio.wait([worker.starting])  # type: ignore[list-item]  # it is there
+        finally:
+            await worker.close()
+
+    asyncio.run(session())
+
+
+def test_a_job_that_is_given_up_while_its_child_starts_leaves_no_answer_behind() -> None:
+    async def session() -> None:
+        worker = Worker(4 * GIGABYTE, "text")
+        try:
+            worker.start_soon()
+            asking = asyncio.create_task(worker.ask(job(MATMUL), 30))
+            while worker.process is None:
+                await asyncio.sleep(0.01)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            assert "answer" in await worker.ask(job(MATMUL), 30)
         finally:
             await worker.close()
 

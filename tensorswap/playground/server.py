@@ -142,8 +142,10 @@ def _job(name: str, told: Any) -> dict[str, Any]:
     whole = isinstance(sizes, dict) and all(
         isinstance(size, int) and not isinstance(size, bool) and abs(size) <= MOST_SIZE for size in sizes.values()
     )
-    if not whole or not isinstance(seed, int) or not 0 <= seed < 2**32:
+    if not whole:
         raise HTTPException(422, f"sizes are whole numbers up to {MOST_SIZE}")
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**32:
+        raise HTTPException(422, f"seed is a whole number from 0 to {2**32 - 1}")
     return {"job": name, "text": text, "sizes": sizes, "seed": seed}
 
 

@@ -19,6 +19,10 @@ class Busy(Exception):
     """More jobs wait than anybody would wait for."""
 
 
+class NotStarted(Exception):
+    """A child ended, or did nothing, before it was ready."""
+
+
 @dataclass
 class Worker:
     """One child. `waiting` are jobs that may queue for it."""
@@ -41,9 +45,13 @@ class Worker:
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
             start_new_session=True, limit=LINE,
         )  # fmt: skip
-        told = await self._read(self.process, START)
-        if not isinstance(told, dict) or "ready" not in told:
-            raise RuntimeError("a child process of the playground did not start")
+        try:
+            told = await self._read(self.process, START)
+            if not isinstance(told, dict) or "ready" not in told:
+                raise NotStarted
+        except BaseException:  # also if nobody waits any more: what it would say yet is no answer to a job
+            await self.stop()
+            raise
         self.limited = bool(told["limited"])
 
     def start_soon(self) -> None:
@@ -62,11 +70,10 @@ class Worker:
             self.queued -= 1
 
     async def _ask(self, job: dict[str, Any], seconds: float) -> dict[str, Any]:
-        if self.starting is not None:
-            await self.starting
-            self.starting = None
-        if self.process is None or self.process.returncode is not None:
-            await self.start()
+        try:
+            await self._ready()
+        except (NotStarted, OSError):
+            return {"stopped": "start", "seconds": seconds, "memory": self.memory}
         process = self.process
         assert process is not None
         assert process.stdin is not None
@@ -86,6 +93,15 @@ class Worker:
         if isinstance(told, dict):
             told = "memory"
         return {"stopped": told, "seconds": seconds, "memory": self.memory}
+
+    async def _ready(self) -> None:
+        """Waits for the child that is starting; if there is none, or it failed, another starts."""
+        starting, self.starting = self.starting, None
+        if starting is not None:
+            with contextlib.suppress(NotStarted, OSError):
+                await starting
+        if self.process is None or self.process.returncode is not None:
+            await self.start()
 
     async def _read(self, process: asyncio.subprocess.Process, seconds: float) -> dict[str, Any] | str:
         """The next answer; `time` if there is none yet, `ended` if there will be none."""
@@ -112,6 +128,6 @@ class Worker:
     async def close(self) -> None:
         if self.starting is not None:
             self.starting.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
+            with contextlib.suppress(asyncio.CancelledError, NotStarted, OSError):
                 await self.starting
         await self.stop()

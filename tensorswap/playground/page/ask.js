@@ -27,6 +27,7 @@ export async function ask(job, told) {
 function stopped({ stopped: why, seconds, memory }) {
   if (why === "time") return `Stopped: it took longer than ${seconds} seconds. Choose smaller sizes, or a shorter text.`;
   if (why === "memory") return `Stopped: it needed more than ${Math.round(memory / 2 ** 30)} GB. Choose smaller sizes.`;
+  if (why === "start") return "The process that does the work did not start. Is there memory left on this machine? Then try again.";
   return "Stopped: the process that did the work ended. Choose smaller sizes, and try again.";
 }
 
