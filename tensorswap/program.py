@@ -396,7 +396,7 @@ def load(path_or_name: str | Path) -> Program:
     source, name = library.source_of(path_or_name)
     if not name:
         if source.main is None:
-            raise ProgramError(f"{path_or_name} holds no definition")
+            raise ProgramError(f"{path_or_name} holds no statement", hint="write `Y[i] = X[i]` into it")
         return Program(inline(source.main, source.definitions, library.definitions))
     return _of_definition(source, name)
 

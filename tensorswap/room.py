@@ -78,7 +78,7 @@ def bytes_of(name: str, value: object) -> int:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?B?)\s*", text.upper())
     if found is None or found[2] not in UNITS:
         raise ArgumentError(f"{name} is {text[:80]!r}", hint=f"write a number of bytes: {name}='8 GB'")
-    return int(float(found[1]) * UNITS[found[2]])
+    return int(min(float(found[1]), 1e30) * UNITS[found[2]])  # a float may be infinite, which is no number of bytes
 
 
 def available() -> int | None:

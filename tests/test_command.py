@@ -29,7 +29,7 @@ from tensorswap.errors import SwapWarning
 from tensorswap.language import ir
 from tensorswap.program import Program
 from tensorswap.run import cache
-from tensorswap.trust.inputs import random_inputs
+from tensorswap.trust.inputs import Draw, random_inputs
 
 pytestmark = pytest.mark.compiled
 
@@ -291,6 +291,58 @@ def test_explain_what_is_not_there(command: Command, tmp_path: Path) -> None:
     assert "did you mean `softmax`?" in command.refuses("explain", "sofmax")
     for name in ("none.loop", "none.txt", "no\0ne.txt"):
         assert "cannot be read" in command.refuses("explain", str(tmp_path / name))
+
+
+def test_explain_a_file_without_a_statement(command: Command, tmp_path: Path) -> None:
+    for name in ("empty.loop", "empty.txt"):
+        path = tmp_path / name
+        path.write_text("# nothing yet\n")
+        message = command.refuses("explain", str(path))
+        assert "holds no statement" in message
+        assert "write `Y[i] = X[i]`" in message
+
+
+@pytest.mark.parametrize("name", ["good.loop", "my good.loop", "softmax", "models/mlp", "-", ""])
+def test_explain_takes_names_alone(command: Command, name: str) -> None:
+    for words in ((name, MATMUL), (MATMUL, name)):
+        message = command.refuses("explain", *words)
+        assert f"{name!r} stands beside others, and is no statement\n  give a file, an op or a model alone" in message
+
+
+def test_explain_lines_that_name_no_tensor(command: Command) -> None:
+    output = command.prints(
+        "explain", "# steps", "for t:", "    H[t] = 0.5 * H[t-1] + x[t]", "return H", "--stage", "adjoint"
+    )
+    assert "for t down:" in output
+
+
+def test_a_plan_needs_no_memory(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tensorswap.trust.inputs.physical", lambda: 2**20)
+    words = ("Y[i,j] += A[i,k] * B[k,j]", "--size", "i=1000000", "--size", "j=100000", "--size", "k=10000")
+    output = command.prints("explain", *words, "--stage", "plan")
+    assert output.count("parallel over i") == 2
+    assert "memory: 400 GB of results" in output
+    assert "reshape((1000000, 100000))" in command.prints("explain", *words, "--stage", "source", "--gradient")
+    assert "the arrays would take" in command.refuses("bench", *words)
+    # whole numbers are looked at, so that they are there
+    gathered = ("Y[i] = X[at[i]]", "--size", "i=1000000")
+    assert "the arrays would take" in command.refuses("explain", *gathered, "--shape", "X=9", "--stage", "plan")
+    assert "more than any memory" in command.refuses(
+        "explain", "Y[i,j] = X[i] * Z[j]", "--size", "i=100000000000", "--size", "j=10000000000", "--stage", "plan"
+    )
+
+
+@pytest.mark.parametrize("name", ["softmax", "conv2d", "lstm_cell", "embedding", "layer_norm", "cross_entropy"])
+def test_the_plan_of_shapes_is_that_of_arrays(name: str) -> None:
+    loops = ts.load(name).loops
+    both = [
+        random_inputs(loops, {}, {}, np.dtype(np.float32), Draw((9,), shapes_alone=alone)) for alone in (True, False)
+    ]
+    plans = [str(ts.load(name).plan(made.arguments)) for made in both]
+    assert plans[0] == plans[1]
+    held = [v for v in both[0].arguments.values() if isinstance(v, np.ndarray) and v.dtype.kind == "f"]
+    assert held
+    assert all(array.base is not None and not any(array.strides) for array in held)
 
 
 # -- ops

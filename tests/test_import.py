@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import pickle
 import subprocess
 import sys
@@ -30,6 +31,19 @@ def test_the_package_alone_brings_next_to_nothing() -> None:
     found = modules_after("import tensorswap; tensorswap.__version__; dir(tensorswap)")
     assert {name for name in found if name.startswith("tensorswap")} == {"tensorswap", "tensorswap.lazy"}
     assert "numpy" not in found
+
+
+@pytest.mark.parametrize(("level", "told"), [("", "[2.0]"), ("1", "[2.0]"), ("fast", "refused"), ("7", "refused")])
+def test_the_level_of_optimising(level: str, told: str) -> None:
+    code = (
+        "import tensorswap as ts\n"
+        "try:\n    print(ts.program('Y[i] = 2 * X[i]')(X=[1.0]).tolist())\n"
+        "except ts.SwapError as error:\n    assert 'TENSORSWAP_LEVEL=0, 1, 2 or 3' in str(error), error\n"
+        "    print('refused')\n"
+    )
+    environment = {**os.environ, "TENSORSWAP_LEVEL": level, "PYTHONPATH": str(Path(ts.__file__).parent.parent)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
+    assert done.stdout == f"{told}\n"
 
 
 LOOK = f"""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..program import Program
-from ..trust.inputs import SIZE, Inputs, random_inputs
+from ..trust.inputs import SIZE, Draw, Inputs, random_inputs
 
 
 def add_sizes(parser: argparse.ArgumentParser) -> None:
@@ -21,10 +21,10 @@ def add_sizes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
 
 
-def inputs_for(program: Program, chosen: argparse.Namespace) -> Inputs:
+def inputs_for(program: Program, chosen: argparse.Namespace, draw: Draw | None = None) -> Inputs:
     """Random inputs of the sizes and shapes that are given."""
     sizes = {name: numbers[0] for name, numbers in _pairs("--size", chosen.size).items()}
-    return random_inputs(program.loops, sizes, _pairs("--shape", chosen.shape), np.dtype(chosen.dtype))
+    return random_inputs(program.loops, sizes, _pairs("--shape", chosen.shape), np.dtype(chosen.dtype), draw)
 
 
 def _pairs(option: str, texts: Sequence[str]) -> dict[str, tuple[int, ...]]:

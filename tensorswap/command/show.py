@@ -92,7 +92,15 @@ def _stage(text: str, chosen: argparse.Namespace) -> str:
 
 def read_all(sources: Sequence[str]) -> Program:
     """Several are the statements of one program."""
-    return read(sources[0]) if len(sources) == 1 else program("\n".join(sources))
+    if len(sources) == 1:
+        return read(sources[0])
+    for source in sources:
+        if source.endswith(library.SUFFIX) or not any(character in source for character in " =[:#\n"):
+            raise ArgumentError(
+                f"{source[:200]!r} stands beside others, and is no statement",
+                hint="give a file, an op or a model alone, or statements, each in quotes",
+            )
+    return program("\n".join(sources))
 
 
 def read(source: str) -> Program:
@@ -146,9 +154,11 @@ def _explained(shown: Program, chosen: argparse.Namespace) -> str:
 
 
 def _inputs(shown: Program, chosen: argparse.Namespace) -> Inputs:
+    """Shapes are all that plans and code need, and whole numbers that are in bounds."""
+    from ..trust.inputs import Draw
     from .given_sizes import inputs_for
 
-    return inputs_for(shown, chosen)
+    return inputs_for(shown, chosen, Draw(shapes_alone=True))
 
 
 def _numbers(shown: Program, made: Inputs) -> dict[str, int]:
@@ -168,10 +178,10 @@ def _adjoint(shown: Program, chosen: argparse.Namespace) -> str:
 
 def _both(shown: Program, made: Inputs, chosen: argparse.Namespace) -> tuple[Program | None, dict[str, Any]]:
     """Forward and backward in one program, and its arguments."""
-    from .with_gradient import seeds, with_gradient
+    from .with_gradient import seeds_without_memory, with_gradient
 
     both, _ = with_gradient(shown, made, chosen.wrt)
-    return both, {} if both is None else {**made.arguments, **seeds(both, made, chosen.dtype)}
+    return both, {} if both is None else {**made.arguments, **seeds_without_memory(both, made, chosen.dtype)}
 
 
 def _plans(shown: Program, made: Inputs, chosen: argparse.Namespace) -> dict[str, PlanTable]:

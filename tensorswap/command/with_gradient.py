@@ -11,7 +11,7 @@ from ..language import ir
 from ..program import Program
 from ..rules.activity import active, default_wrt, integer_uses
 from ..rules.adjoint import derive
-from ..trust.inputs import Inputs
+from ..trust.inputs import Inputs, without_memory
 
 
 def with_gradient(program: Program, made: Inputs, wrt: list[str] | None) -> tuple[Program | None, str]:
@@ -38,9 +38,18 @@ def with_gradient(program: Program, made: Inputs, wrt: list[str] | None) -> tupl
 def seeds(both: Program, made: Inputs, dtype: str) -> dict[str, Any]:
     """Random gradients that come from above."""
     generator = np.random.default_rng(1)
-    names = [name for name in both.inputs if name not in made.bound.loops.inputs]
-    shapes = {name: made.bound.sizes.shapes[name.rpartition(".")[0]] for name in names}
     return {
         name: generator.random(shape).astype(dtype) if shape else float(generator.random())
-        for name, shape in shapes.items()
+        for name, shape in _of_seeds(both, made).items()
     }
+
+
+def seeds_without_memory(both: Program, made: Inputs, dtype: str) -> dict[str, Any]:
+    """The same as shapes alone, for a plan."""
+    kind = np.dtype(dtype)
+    return {n: without_memory(shape, kind) if shape else 0.5 for n, shape in _of_seeds(both, made).items()}
+
+
+def _of_seeds(both: Program, made: Inputs) -> dict[str, tuple[int, ...]]:
+    names = [name for name in both.inputs if name not in made.bound.loops.inputs]
+    return {name: made.bound.sizes.shapes[name.rpartition(".")[0]] for name in names}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..rules.activity import default_wrt
 from ..rules.derivation import ValueAndGradient
 from ..run.call import plan_of, source_of
 from ..run.execute import Executable
-from ..trust.inputs import Draw, Inputs, free_sizes, random_inputs
+from ..trust.inputs import Draw, Inputs, free_sizes, random_inputs, without_memory
 from .analysis import DRAW, smooth_outputs
 from .kernel_lines import Links, parts
 from .machine import machine
@@ -45,12 +45,10 @@ def inputs(made: Program, sizes: Mapping[str, int], draw: Draw = DRAW) -> Inputs
     return random_inputs(made.loops, {**known, **{n: s for n, s in sizes.items() if n in known}}, {}, DOUBLE, draw)
 
 
-def seeds(both: Program, made: Inputs) -> dict[str, Any]:
-    """Random gradients of outputs that are no scalars."""
-    generator = np.random.default_rng(1)
+def seeds(both: Program, made: Inputs) -> dict[str, tuple[int, ...]]:
+    """The gradients of outputs that a call needs, and their shapes."""
     names = [name for name in both.inputs if name not in made.bound.loops.inputs]
-    shapes = {name: made.bound.sizes.shapes[name.rpartition(".")[0]] for name in names}
-    return {name: generator.standard_normal(shape) if shape else 1.0 for name, shape in shapes.items()}
+    return {name: made.bound.sizes.shapes[name.rpartition(".")[0]] for name in names}
 
 
 @lru_cache(maxsize=4)
@@ -63,8 +61,9 @@ def programs(text: str) -> tuple[Program, Program, Explanation]:
 def kernels_told(text: str, sizes: Mapping[str, int]) -> dict[str, Any]:
     """What `p.plan` and `p.source` show, with the statements that each kernel and each line comes from."""
     made, both, explained = programs(text)
-    given = inputs(made, sizes)
-    known = both.prepared({**given.arguments, **seeds(both, given)})
+    given = inputs(made, sizes, replace(DRAW, shapes_alone=True))
+    shapes = seeds(both, given).items()
+    known = both.prepared({**given.arguments, **{n: without_memory(s, DOUBLE) if s else 1.0 for n, s in shapes}})
     table = plan_of(known)
     told: dict[str, Any] = {
         "sizes": given.bound.sizes.index,

@@ -32,7 +32,9 @@ def run(text: str, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
     """All outputs and gradients, compiled, for random inputs."""
     made, both, _ = programs(text)
     given = inputs(made, sizes, replace(DRAW, seed=seed))
-    arguments = {**given.arguments, **seeds(both, given)}
+    generator = np.random.default_rng(1)
+    shapes = seeds(both, given).items()
+    arguments = {**given.arguments, **{n: generator.standard_normal(s) if s else 1.0 for n, s in shapes}}
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as told:  # a call that is interpreted says so
         warnings.simplefilter("always")

@@ -19,8 +19,22 @@ from llvmlite import binding
 from llvmlite.binding import ffi
 from numba.core.registry import cpu_target
 
+from ..errors import ArgumentError
+
 FULL = 3
-level = int(os.environ.get("TENSORSWAP_LEVEL", FULL))  # 0 compiles at once, and what it makes runs many times slower
+
+
+def _asked() -> int:
+    """How much LLVM optimises. 0 compiles at once, and what it makes runs many times slower."""
+    asked = os.environ.get("TENSORSWAP_LEVEL") or str(FULL)
+    if asked not in ("0", "1", "2", "3"):
+        raise ArgumentError(
+            f"TENSORSWAP_LEVEL is {asked[:80]!r}, which is no level", hint="TENSORSWAP_LEVEL=0, 1, 2 or 3"
+        )
+    return int(asked)
+
+
+level = _asked()
 OBJECT = 1  # what LLVM emits: 0 would be assembly
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import ArgumentError, ShapeError
 from ..language import ir
 from ..language.bound import Bound
@@ -47,12 +48,14 @@ class Inputs:
 @dataclass(frozen=True)
 class Draw:
     """How inputs are drawn: sizes of indices that nobody named, in turn; the types of inputs that are not the usual
-    one; and the range of floating-point numbers, by default where log, sqrt, asin and probabilities are at home."""
+    one; the range of floating-point numbers, by default where log, sqrt, asin and probabilities are at home; whether
+    arrays of them are shapes alone, without memory: a plan looks at whole numbers only."""
 
     sizes: tuple[int, ...] = (SIZE,)
     seed: int = 0
     types: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
     numbers: tuple[float, float] = (0.1, 0.9)
+    shapes_alone: bool = False
 
 
 def random_inputs(
@@ -66,8 +69,9 @@ def random_inputs(
     extents = Extents(loops, _of_indices(given, loops, sizes), shapes, _statics(loops, sizes), draw.sizes)
     found = extents.shapes()
     chosen = list(dict.fromkeys(n if n in given.indices else ir.BATCH for n in extents.chosen))
-    _check_memory(found, found, dtype, chosen)
     integers = integer_uses(loops)
+    limits = _Limits(dtype, chosen, frozenset(integers) if draw.shapes_alone else None)
+    limits.check(found, found)
     arguments: dict[str, Any] = {name: sizes[name] for name in loops.static_names if name in sizes}
     arguments |= {name: extents[name] for name in infer(loops).missing}
     stand_in = {  # without their memory: what is wrong with the shapes is told first
@@ -79,7 +83,7 @@ def random_inputs(
     if further:  # an index runs as far as it can, unless it is told not to
         arguments |= further
         bound = bind(loops, {**arguments, **stand_in})
-    _check_memory(bound.sizes.shapes, (*found, *loops.outputs), dtype, chosen)
+    limits.check(bound.sizes.shapes, dict.fromkeys((*found, *loops.outputs)))
     arguments |= _drawn(bound, integers, dtype, draw)
     return Inputs(arguments, bind(loops, arguments))
 
@@ -112,16 +116,23 @@ def _drawn(bound: Bound, integers: Collection[str], dtype: np.dtype[Any], draw: 
         if name in defaults(bound.loops):
             continue
         kind = draw.types.get(name, np.dtype(np.int64) if name in integers else dtype)
-        if kind.kind == "f":
+        if kind.kind == "f" and draw.shapes_alone and shape:
+            found[name] = without_memory(shape, kind)
+        elif kind.kind == "f":
             number = least + (most - least) * generator.random(shape)
             found[name] = number.astype(kind) if shape else float(number)
-            continue
-        low, high = ranges.get(name, (0, max(draw.sizes) - 1))
-        whole = generator.integers(low, high + 1, shape).astype(kind)
-        if name in scattering and math.prod(shape) <= high + 1 - low:  # `=` may meet no element twice
-            whole = low + generator.permutation(high + 1 - low)[: math.prod(shape)].reshape(shape)
-        found[name] = whole.astype(kind) if shape else kind.type(whole).item()
+        else:
+            low, high = ranges.get(name, (0, max(draw.sizes) - 1))
+            whole = generator.integers(low, high + 1, shape).astype(kind)
+            if name in scattering and math.prod(shape) <= high + 1 - low:  # `=` may meet no element twice
+                whole = low + generator.permutation(high + 1 - low)[: math.prod(shape)].reshape(shape)
+            found[name] = whole.astype(kind) if shape else kind.type(whole).item()
     return found
+
+
+def without_memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """One number that stands for an array of that shape."""
+    return np.broadcast_to(np.full((), 0.5, dtype), shape)
 
 
 def _check_names(loops: ir.Loops, sizes: Mapping[str, int], shapes: Shapes) -> None:
@@ -385,15 +396,29 @@ def _by(shape: tuple[int, ...]) -> str:
     return " x ".join(map(str, shape))
 
 
-def _check_memory(shapes: Shapes, names: Collection[str], dtype: np.dtype[Any], chosen: list[str]) -> None:
-    """Refuses arrays that nobody can have meant, before they are allocated."""
-    total = sum(math.prod(shapes[name]) * dtype.itemsize for name in set(names))
-    if total > (BYTES if chosen else physical() or MOST):
+@dataclass(frozen=True)
+class _Limits:
+    """Refuses arrays that nobody can have meant, before they are allocated: those of `held`, if the others are shapes
+    alone."""
+
+    dtype: np.dtype[Any]
+    chosen: list[str]  # indices that nobody named
+    held: frozenset[str] | None
+
+    def check(self, shapes: Shapes, names: Collection[str]) -> None:
+        if self.held is not None:
+            self._check(shapes, names, MOST)
+        held = names if self.held is None else [name for name in names if name in self.held]
+        self._check(shapes, held, BYTES if self.chosen else physical() or MOST)
+
+    def _check(self, shapes: Shapes, names: Collection[str], limit: int) -> None:
+        total = sum(math.prod(shapes[name]) * self.dtype.itemsize for name in names)
+        if total <= limit:
+            return
         most = max(names, key=lambda name: math.prod(shapes[name]))
-        hint = (
-            f"choose smaller sizes, of {', '.join(chosen)}: --size {chosen[0]}=8" if chosen else "choose smaller sizes"
-        )
+        named = f", of {', '.join(self.chosen)}: --size {self.chosen[0]}=8" if self.chosen else ""
         told = f"{Decimal(total) / 10**9:.3g} GB"  # which may be more than a float can hold
+        hint = f"choose smaller sizes{named}"
         raise ShapeError(f"the arrays would take {told}; {most} is {_by(shapes[most])}", hint=hint)
 
 
