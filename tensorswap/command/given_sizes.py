@@ -21,8 +21,9 @@ def add_sizes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
 
 
-def inputs_for(program: Program, chosen: argparse.Namespace, draw: Draw | None = None) -> Inputs:
+def inputs_for(program: Program, chosen: argparse.Namespace, shapes_alone: bool = False) -> Inputs:
     """Random inputs of the sizes and shapes that are given."""
+    draw = Draw(shapes_alone=shapes_alone)
     sizes = {name: numbers[0] for name, numbers in _pairs("--size", chosen.size).items()}
     return random_inputs(program.loops, sizes, _pairs("--shape", chosen.shape), np.dtype(chosen.dtype), draw)
 

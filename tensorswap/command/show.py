@@ -155,10 +155,9 @@ def _explained(shown: Program, chosen: argparse.Namespace) -> str:
 
 def _inputs(shown: Program, chosen: argparse.Namespace) -> Inputs:
     """Shapes are all that plans and code need, and whole numbers that are in bounds."""
-    from ..trust.inputs import Draw
     from .given_sizes import inputs_for
 
-    return inputs_for(shown, chosen, Draw(shapes_alone=True))
+    return inputs_for(shown, chosen, shapes_alone=True)
 
 
 def _numbers(shown: Program, made: Inputs) -> dict[str, int]:
