@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tensorswap as ts
-from tensorswap.kernel import registers
+from tensorswap.kernel.registers import Registers, assuming
 from tensorswap.run import call
 
 FOLDER = Path(__file__).parent / "golden"
+SMALL = Registers(16, 32, by_lane=True)
 
 RECURRENCE = """
 P[t,h] += X[t,h]
@@ -86,10 +88,11 @@ def kernels(name: str) -> str:
 
 
 @pytest.fixture
-def one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def one_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Plans and sources follow the machine: here they are those of one with 16-byte vectors and two threads."""
-    monkeypatch.setattr(registers, "vector_bytes", lambda: 16)
     monkeypatch.setattr(call, "threads", lambda: 2)
+    with assuming(SMALL):
+        yield
 
 
 @pytest.mark.usefixtures("one_machine")
@@ -104,8 +107,9 @@ def test_stages_are_as_recorded(name: str) -> None:
 
 
 if __name__ == "__main__":
-    registers.vector_bytes, call.threads = lambda: 16, lambda: 2
+    call.threads = lambda: 2
     for name in (*PROGRAMS, *LIBRARY):
         (FOLDER / f"{name}.txt").write_text(stages(name))
-    for name in SHAPES:
-        (FOLDER / f"{name}.kernels.txt").write_text(kernels(name))
+    with assuming(SMALL):
+        for name in SHAPES:
+            (FOLDER / f"{name}.kernels.txt").write_text(kernels(name))

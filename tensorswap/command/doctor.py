@@ -74,10 +74,10 @@ def _machine() -> Iterator[str]:
     """CPU, vectors, threads and cache."""
     from llvmlite.binding import get_host_cpu_name
 
-    from ..kernel.registers import vector_bytes
+    from ..kernel.registers import registers
     from ..run.cache import folder
 
-    width = vector_bytes()
+    width = registers().bytes
     yield f"CPU {get_host_cpu_name()} ({platform.machine()}), {os.cpu_count()} cores"
     yield f"vectors of {8 * width} bits: {width // 4} float32 or {width // 8} float64"
     try:

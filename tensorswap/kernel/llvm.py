@@ -10,7 +10,8 @@ from llvmlite import ir as llvm
 
 from . import ir
 from .functions import INSTRUCTIONS, LIBRARY, Made, made
-from .registers import multiplies_by_lane
+from .functions import REAL as FUNCTIONS
+from .registers import registers
 from .tile import FORMS, Block, stays_rolled
 
 # Never nnan or ninf: NaN stays NaN. Never nsz beside reassoc: together they let LLVM factor x*0 + x*1 into x*1, which
@@ -20,6 +21,10 @@ FLAGS = ("reassoc", "contract", "arcp", "afn")
 FACTOR = tuple(flag for flag in FLAGS if flag != "contract")
 EXACT = ("contract",)  # in functions: a product and a sum may become one operation; all else stays as written
 STOP_WORD = "tensorswap_stop"  # the name of a word in memory: not zero if the work of kernels is not wanted any more
+# Left to itself, LLVM uses half of a register of 64 bytes. Where memory is waited for, that is as good; where there is
+# much to compute for each number, it is not.
+WIDE = '"prefer-vector-width"="512"'
+LONG = FUNCTIONS.keys() - {"sign", "root", "inverse_root"}
 SCALAR = 3  # elements that are too few for a vector
 FEW = 16  # steps of a loop that never looks at that word
 UNIT = 1000  # instructions of a module that is long enough
@@ -191,7 +196,7 @@ class Printer:
         a, b, y = (self.block(panel) for panel in (node.a, node.b, node.y))
         FORMS[kind.form](
             self.builder, kind.type.size, kind.rows, kind.across, kind.lanes,
-            kind.form == "lane" and multiplies_by_lane(), a, b, y, loops, self.value(node.scale), self.value(node.add),
+            kind.form == "lane" and registers().by_lane, a, b, y, loops, self.value(node.scale), self.value(node.add),
         )  # fmt: skip
 
     def block(self, panel: ir.Panel) -> Block:
@@ -430,6 +435,8 @@ class Printer:
         first = arguments[0].type
         function = made(name, first)
         if function is not None:
+            if name in LONG and registers().bytes == 64:
+                set.add(self.function.attributes, WIDE)  # llvmlite's own `add` knows no words with values
             return self.written(function, [self.value(a) for a in arguments])
         codes = [self.value(a) for a in arguments]
         if name in ("maximum", "minimum"):

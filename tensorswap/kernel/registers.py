@@ -1,25 +1,60 @@
-"""The vector registers of this CPU, and the tiles that fill them."""
+"""The vector registers of a CPU, and the tiles that fill them: of the one that this runs on, if no other is assumed."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 
-ROWS = {16: 8, 32: 6, 64: 8}  # by the width of a register in bytes: there are 32, 16 and 32 of them
-VECTORS = {16: 2, 32: 2, 64: 2}
+
+@dataclass(frozen=True)
+class Registers:
+    """How wide they are, how many there are, and whether a fused multiply-add takes one lane of a register as a factor
+    (NEON); elsewhere loads broadcast."""
+
+    bytes: int
+    count: int
+    by_lane: bool
+
+    @property
+    def outer(self) -> tuple[int, int]:
+        """Rows and vectors of an outer tile. Beside its sums there is room for a row of vectors and for one factor."""
+        vectors = 2
+        return next(rows for rows in (8, 6, 4) if rows * vectors + vectors + 1 <= self.count), vectors
+
+    @property
+    def dot(self) -> tuple[int, int]:
+        """Rows and columns of a dot tile, which holds the vectors of all columns and of one row."""
+        rows = 4
+        return rows, next(columns for columns in (4, 3, 2) if rows * columns + columns + 1 <= self.count)
+
+
+_assumed: list[Registers] = []
+
+
+def registers() -> Registers:
+    """Those that code is written for."""
+    return _assumed[-1] if _assumed else _own()
+
+
+@contextmanager
+def assuming(other: Registers) -> Iterator[None]:
+    """Code for another CPU, to look at: no call may run meanwhile."""
+    _assumed.append(other)
+    try:
+        yield
+    finally:
+        _assumed.pop()
 
 
 @cache
-def vector_bytes() -> int:
-    """The width of a vector register: AVX-512, AVX2, or NEON and SSE."""
-    from llvmlite.binding import get_host_cpu_features  # only when something is compiled
+def _own() -> Registers:
+    from llvmlite.binding import get_host_cpu_features, get_process_triple  # only when something is compiled
 
+    if str(get_process_triple()).startswith(("aarch64", "arm64")):
+        return Registers(16, 32, by_lane=True)
     features = get_host_cpu_features()
-    return 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
-
-
-@cache
-def multiplies_by_lane() -> bool:
-    """Whether a fused multiply-add takes one lane of a register as a factor (NEON); elsewhere loads broadcast."""
-    from llvmlite.binding import get_process_triple
-
-    return str(get_process_triple()).startswith(("aarch64", "arm64"))
+    if features.get("avx512f"):
+        return Registers(64, 32, by_lane=False)
+    return Registers(32 if features.get("avx2") else 16, 16, by_lane=False)

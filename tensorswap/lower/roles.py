@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from ..kernel import registers
-from ..kernel.registers import ROWS, VECTORS
+from ..kernel.registers import registers
 from ..language import ir
 from ..language.affine import affine, is_constant
 from ..language.bounds import at_least_zero
@@ -228,7 +227,7 @@ class Trial:
         rank = {i: 0 if i in single else 1 if i in self.partial else 2 for i in summed}
         self.order = sorted(summed, key=lambda i: (rank[i], -abs(of_b[i]), -abs(of_a[i])))
         self.rows, self.columns = layout.least_count(found.row), layout.least_count(found.column)
-        self.wide = VECTORS[registers.vector_bytes()] * (registers.vector_bytes() // self.itemsize)  # of a whole tile
+        self.wide = registers().outer[1] * (registers().bytes // self.itemsize)  # of a whole tile
         others = [i for i in of_a if i in y and not of_b.get(i) and i != found.row]
         self.in_row = layout.typical(found.row) * math.prod(weight(i) for i in others)
         self.contiguous = y[found.column] == 1
@@ -247,7 +246,7 @@ class Trial:
         return self.score(self.ease(a, b)), replace(self.found, form=form, a=a, b=b, summed=tuple(self.order))
 
     def score(self, ease: float) -> tuple[float, ...]:
-        fits = min(self.columns, self.wide) * min(self.rows, ROWS[registers.vector_bytes()])
+        fits = min(self.columns, self.wide) * min(self.rows, registers().outer[0])
         return fits * ease, self.columns, self.in_row
 
     def second(self) -> Operand | None:

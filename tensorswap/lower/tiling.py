@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..kernel import registers
 from ..kernel.ir import Tile, Value, is_zero, type_of
-from ..kernel.registers import ROWS, VECTORS
+from ..kernel.registers import registers
 from ..language import ir
 from .roles import Contraction, Mode, Operand, strides
 from .scope import Range, Scope
@@ -70,16 +69,16 @@ class Tiling:
 
     def shape(self) -> tuple[Tile, int, int]:
         """The tile, and its rows and columns: no more than there are."""
-        width = registers.vector_bytes()
-        lanes = width // self.dtype.itemsize
+        own = registers()
+        lanes = own.bytes // self.dtype.itemsize
         most_rows, most_columns = (self.layout.least_count(i) for i in (self.found.row, self.found.column))
         if self.found.form == "dot":
-            rows, columns = int(min(4, most_rows)), int(min(4, most_columns))
+            rows, columns = int(min(own.dot[0], most_rows)), int(min(own.dot[1], most_columns))
             return Tile("dot", self.type, rows, columns, lanes), rows, columns
-        rows = int(min(ROWS[width], most_rows))
+        rows = int(min(own.outer[0], most_rows))
         while lanes > most_columns:
             lanes //= 2
-        vectors = int(min(VECTORS[width], most_columns // lanes))
+        vectors = int(min(own.outer[1], most_columns // lanes))
         return Tile(self.found.form, self.type, rows, vectors, lanes), rows, vectors * lanes
 
     def first_of_sum(self) -> Value:
