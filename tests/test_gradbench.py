@@ -1,13 +1,12 @@
-"""The problems of GradBench: values and derivatives of the interpreter against JAX, and of both against known answers."""
+"""The problems of GradBench at small sizes: the interpreter and the twins in C against JAX; two with known answers."""
 
 from __future__ import annotations
 
+import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 
@@ -16,23 +15,68 @@ sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))  # bench.py is
 import gradbench
 from gradbench import gmm, particle, saddle
 from harness import check
-from harness.runners.tensorswap_program import TensorswapProgram, build
-from harness.workload import Row, Workload
+from harness.runners.base import NotApplicable, Runner
+from harness.runners.c_twin import CFunction
+from harness.runners.tensorswap_program import TensorswapProgram
+from harness.workload import Results, Row, Workload
 
 from tests.test_benchmark_models import options, twin
 
 __all__ = ["options"]  # a fixture
 
-SMALL = {tuple(w.quick.items()) + (w.name.split("_")[0], w.name.split("_")[-1]): w for w in reversed(gradbench.ALL)}
+# each function of each problem once, since all sizes are small here; a gradient comes with its value
+FUNCTIONS = {
+    f"{workload.name.split('_')[0]}_{workload.name.split('_')[-1]}": workload
+    for workload in reversed(gradbench.ALL)
+    if workload.wrt or workload.output != "loss" or workload.outputs
+}
 
 
-def found(workload: Workload, peer: str) -> dict[str, np.ndarray]:
-    row = Row(workload, "float64", quick=True)
-    runner = TensorswapProgram(peer, 1)
-    return runner.results(runner.prepare(workload, row.arrays(), row.dtype)())
+@pytest.fixture(scope="module")
+def in_c() -> CFunction:
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    return CFunction("c", 1, speed=("-O0",))  # compiled in less time
 
 
-@pytest.mark.parametrize("problem", [w for w in SMALL.values() if w.quick.get("l") not in (7, 9)], ids=lambda w: w.name)
-def test_interpreter_agrees_with_jax(problem: Workload, options: dict[str, Any]) -> None:
-    row = Row(problem, "float64", quick=True)
-    assert check.compare(row, found(problem, "interpreter"), twin(problem, row.arrays(), options)).wrong == ""
+def results(runner: Runner, row: Row) -> Results:
+    return runner.results(runner.prepare(row.workload, row.arrays(), row.dtype)())
+
+
+def test_there_are_eleven_problems() -> None:
+    assert len({name.split("_")[0] for name in FUNCTIONS}) == 11
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_interpreter_and_c_agree_with_jax(name: str, options: dict[str, Any], request: pytest.FixtureRequest) -> None:
+    row = Row(FUNCTIONS[name], "float64", quick=True)
+    expected = twin(row.workload, row.arrays(), options)
+    assert check.compare(row, results(TensorswapProgram("interpreter", 1), row), expected).wrong == ""
+    in_c = request.getfixturevalue("in_c")  # after the interpreter, since it may not be there
+    assert check.compare(row, results(in_c, row), expected).wrong == ""
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(
+    ("problem", "answers"),
+    [(particle.WORKLOADS[0], {"place": 0.2071918746486116}), (saddle.WORKLOADS[0], {"best": 8.246324826140356e-06})],
+    ids=["particle", "saddle"],
+)
+def test_descents_end_where_gradbench_says(problem: Workload, answers: dict[str, float]) -> None:
+    found = results(TensorswapProgram("tensorswap", 1), Row(problem, "float64", quick=False))
+    for name, answer in answers.items():
+        np.testing.assert_allclose(found[name], answer, rtol=1e-9)
+
+
+def test_c_has_nothing_for_other_workloads(in_c: CFunction) -> None:
+    import workloads
+
+    with pytest.raises(NotApplicable):
+        results(in_c, workloads.SMALLEST)
+
+
+def test_a_wrong_twin_is_found(options: dict[str, Any]) -> None:
+    row = Row(gmm.WORKLOADS[0], "float64", quick=True)
+    expected = twin(row.workload, row.arrays(), options)
+    found = results(TensorswapProgram("interpreter", 1), row)
+    assert check.compare(row, {**found, "loss": found["loss"] * (1 + 1e-9)}, expected).wrong != ""

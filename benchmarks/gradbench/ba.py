@@ -81,9 +81,8 @@ def projected(np: Any, camera: Any, point: Any, weight: Any, feature: Any) -> An
     away = point - camera[3:6]
     angle = np.sqrt((camera[:3] ** 2).sum())
     u = camera[:3] / angle
-    cross = np.stack(
-        [u[1] * away[2] - u[2] * away[1], u[2] * away[0] - u[0] * away[2], u[0] * away[1] - u[1] * away[0]]
-    )
+    (x, y, z), (a, b, c) = u, away
+    cross = np.stack([y * c - z * b, z * a - x * c, x * b - y * a])
     along = (u * away).sum() * (1 - np.cos(angle))
     turned = away * np.cos(angle) + cross * np.sin(angle) + u * along
     flat = turned[:2] / turned[2]

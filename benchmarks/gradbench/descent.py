@@ -42,7 +42,7 @@ def least(jax: Any, function: Any, start: Any, steps: int) -> Any:
     jnp = jax.numpy
 
     def going(state: Any) -> Any:
-        x, value, slope, rate, count, ended, step = state
+        *_, ended, step = state
         return ~ended & (step < steps)
 
     def move(state: Any) -> Any:

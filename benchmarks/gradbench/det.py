@@ -81,6 +81,7 @@ def of_edge(edge: int) -> tuple[Workload, ...]:
         make_arrays=make_arrays,
         c_sizes=lambda arrays: (len(arrays["A"]),),
         terms=lambda sizes: 40_000,
+        c_inputs=("A",),  # it is recursive, and needs no table
     )
 
 

@@ -1,6 +1,6 @@
 """The log posterior of a Gaussian mixture with full covariances and a Wishart prior.
 
-The factor of each inverse covariance has exp(q) on its diagonal and l below it, packed column after column.
+The factor of each inverse covariance has exp(q) on its diagonal and `low` below it, packed column after column.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from harness.workload import Arrays, Sizes
 from .problem import Function, rows
 
 TEXT = """
-Q[k,i,j] = exp(q[k,i]) if i == j else l[k,place[i,j]] if j <= i
+Q[k,i,j] = exp(q[k,i]) if i == j else low[k,place[i,j]] if j <= i
 centre[k,i] += Q[k,i,j] * mu[k,j] if j <= i
 R[n,k,i] += Q[k,i,j] * x[n,j] if j <= i
 F[n,k] += alpha[k]
@@ -27,7 +27,7 @@ top max= alpha[k]
 total += exp(alpha[k] - stop(top))
 loss -= size(n) * (log(total) + stop(top))
 loss -= 0.5 * gamma ** 2 * exp(2 * q[k,i])
-loss -= 0.5 * gamma ** 2 * l[k,e] ** 2
+loss -= 0.5 * gamma ** 2 * low[k,e] ** 2
 loss += m * q[k,i]
 loss += constant
 """
@@ -43,7 +43,7 @@ def make_arrays(sizes: Sizes, dtype: np.dtype[Any], generator: np.random.Generat
         "alpha": generator.standard_normal(k).astype(dtype),
         "mu": generator.uniform(size=(k, d)).astype(dtype),
         "q": generator.standard_normal((k, d)).astype(dtype),
-        "l": generator.standard_normal((k, d * (d - 1) // 2)).astype(dtype),
+        "low": generator.standard_normal((k, d * (d - 1) // 2)).astype(dtype),
         "x": generator.standard_normal((n, d)).astype(dtype),
         "place": below,
         "gamma": gamma,
@@ -61,31 +61,31 @@ def constant(n: int, d: int, k: int, gamma: float, m: float) -> float:
 
 
 def jax_value(
-    jax: Any, alpha: Any, mu: Any, q: Any, l: Any, x: Any, place: Any, gamma: float, m: float, constant: float
+    jax: Any, alpha: Any, mu: Any, q: Any, low: Any, x: Any, place: Any, gamma: float, m: float, constant: float
 ) -> Any:
     jnp, logsumexp = jax.numpy, jax.scipy.special.logsumexp
     n, d = x.shape
-    Q = jnp.tril(l[:, place] if d > 1 else 0, -1) + jnp.exp(q)[:, :, None] * jnp.eye(d, dtype=x.dtype)
+    Q = jnp.tril(low[:, place] if d > 1 else 0, -1) + jnp.exp(q)[:, :, None] * jnp.eye(d, dtype=x.dtype)
     R = (x @ Q.reshape(-1, d).T).reshape(n, *q.shape) - (Q @ mu[:, :, None])[:, :, 0]
     F = alpha + q.sum(axis=1) - 0.5 * (R * R).sum(axis=2)
     likelihood = logsumexp(F, axis=1).sum() - n * logsumexp(alpha)
-    prior = m * q.sum() - 0.5 * gamma**2 * (jnp.exp(2 * q).sum() + (l**2).sum())
+    prior = m * q.sum() - 0.5 * gamma**2 * (jnp.exp(2 * q).sum() + (low**2).sum())
     return likelihood + prior + constant
 
 
 def torch_value(
-    torch: Any, alpha: Any, mu: Any, q: Any, l: Any, x: Any, place: Any, gamma: float, m: float, constant: float
+    torch: Any, alpha: Any, mu: Any, q: Any, low: Any, x: Any, place: Any, gamma: float, m: float, constant: float
 ) -> Any:
     n, d = x.shape
-    Q = l[:, place].tril(-1) + torch.diag_embed(q.exp())
+    Q = low[:, place].tril(-1) + torch.diag_embed(q.exp())
     R = (x @ Q.reshape(-1, d).T).reshape(n, *q.shape) - (Q @ mu[:, :, None])[:, :, 0]
     F = alpha + q.sum(dim=1) - 0.5 * (R * R).sum(dim=2)
     likelihood = F.logsumexp(dim=1).sum() - n * alpha.logsumexp(dim=0)
-    prior = m * q.sum() - 0.5 * gamma**2 * ((2 * q).exp().sum() + (l**2).sum())
+    prior = m * q.sum() - 0.5 * gamma**2 * ((2 * q).exp().sum() + (low**2).sum())
     return likelihood + prior + constant
 
 
-PARAMETERS = ("alpha", "mu", "q", "l")
+PARAMETERS = ("alpha", "mu", "q", "low")
 
 WORKLOADS = rows(
     "gmm",

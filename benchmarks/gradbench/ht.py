@@ -88,15 +88,14 @@ def make_arrays(sizes: Sizes, dtype: np.dtype[Any], generator: np.random.Generat
     for bone in range(BONES):
         absolute[bone] = base[bone] if parent[bone] < 0 else absolute[parent[bone]] @ base[bone]
     weight = generator.uniform(size=(vertices, BONES))
+    rest = np.concatenate([generator.standard_normal((vertices, 3)), np.ones((vertices, 1))], axis=1)
     return {
         "theta": generator.standard_normal(26).astype(dtype),
         "us": generator.uniform(0, 0.5, (points, 2)).astype(dtype),
         "points": generator.standard_normal((points, 3)).astype(dtype),
         "base": base.astype(dtype),
         "inverse": np.linalg.inv(absolute).astype(dtype),
-        "rest": np.concatenate([generator.standard_normal((vertices, 3)), np.ones((vertices, 1))], axis=1).astype(
-            dtype
-        ),
+        "rest": rest.astype(dtype),
         "weight": (weight / weight.sum(axis=1, keepdims=True)).astype(dtype),
         "parent": parent,
         "which": which,

@@ -62,18 +62,18 @@ def jax_value(jax: Any, main: Any, extra: Any, state: Any, sequence: Any) -> Any
 
 def torch_value(torch: Any, main: Any, extra: Any, state: Any, sequence: Any) -> Any:
     layers = len(main)
-    hidden, cell = [state[l, 0] for l in range(layers)], [state[l, 1] for l in range(layers)]
-    weights = [[main[l, 0, g] for g in range(4)] for l in range(layers)]
-    biases = [[main[l, 1, g] for g in range(4)] for l in range(layers)]
+    hidden, cell = [state[n, 0] for n in range(layers)], [state[n, 1] for n in range(layers)]
+    weights = [[main[n, 0, g] for g in range(4)] for n in range(layers)]
+    biases = [[main[n, 1, g] for g in range(4)] for n in range(layers)]
     left = []
     for given in sequence[:-1] * extra[0]:
-        for l in range(layers):
-            forget = torch.sigmoid(torch.addcmul(biases[l][0], given, weights[l][0]))
-            enter = torch.sigmoid(torch.addcmul(biases[l][1], hidden[l], weights[l][1]))
-            leave = torch.sigmoid(torch.addcmul(biases[l][2], given, weights[l][2]))
-            change = torch.tanh(torch.addcmul(biases[l][3], hidden[l], weights[l][3]))
-            cell[l] = cell[l] * forget + enter * change
-            given = hidden[l] = leave * torch.tanh(cell[l])
+        for n in range(layers):
+            forget = torch.sigmoid(torch.addcmul(biases[n][0], given, weights[n][0]))
+            enter = torch.sigmoid(torch.addcmul(biases[n][1], hidden[n], weights[n][1]))
+            leave = torch.sigmoid(torch.addcmul(biases[n][2], given, weights[n][2]))
+            change = torch.tanh(torch.addcmul(biases[n][3], hidden[n], weights[n][3]))
+            cell[n] = cell[n] * forget + enter * change
+            given = hidden[n] = leave * torch.tanh(cell[n])
         left.append(given)
     guess = torch.stack(left) * extra[1] + extra[2]
     total = (guess.exp().sum(dim=1) + 2).log()

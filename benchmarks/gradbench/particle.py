@@ -86,7 +86,7 @@ WORKLOADS = rows(
     "particle",
     [Function("rr", POTENTIAL, lambda arrays: {"place": (1,)}, jax_value, outputs=("place",), derive=nested)],
     sizes=[{"steps": 100, "flight": 360}],
-    quick={"steps": 3, "flight": 6},
+    quick={"steps": 2, "flight": 3},
     make_arrays=make_arrays,
     c_sizes=lambda arrays: (arrays["steps"], arrays["flight"]),
     terms=lambda sizes: 10_000,

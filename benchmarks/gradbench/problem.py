@@ -35,6 +35,7 @@ def rows(
     make_arrays: Callable[..., Arrays],
     c_sizes: Callable[[Arrays], Sequence[int]],
     terms: Callable[[Sizes], int],
+    c_inputs: tuple[str, ...] = (),
 ) -> tuple[Workload, ...]:
     """Every function at every size. Its twin in C is `<problem>_<function>` in twins/<problem>.c."""
     return tuple(
@@ -52,7 +53,7 @@ def rows(
             make_arrays=make_arrays,
             jax_value=function.jax_value,
             torch_value=function.torch_value,
-            c=CTwin(TWINS / f"{problem}.c", f"{problem}_{function.name}", function.shapes, c_sizes),
+            c=CTwin(TWINS / f"{problem}.c", f"{problem}_{function.name}", function.shapes, c_sizes, c_inputs),
             terms=terms,
             dtypes=("float64",),
         )

@@ -78,7 +78,7 @@ WORKLOADS = rows(
         )
     ],
     sizes=[{"steps": 180}],
-    quick={"steps": 12},
+    quick={"steps": 5},
     make_arrays=make_arrays,
     c_sizes=lambda arrays: (arrays["steps"],),
     terms=lambda sizes: sizes["steps"],

@@ -27,16 +27,18 @@ class CTwin:
     function: str
     shapes: Callable[[Arrays], Mapping[str, tuple[int, ...]]]  # of the results, by name
     sizes: Callable[[Arrays], Sequence[int]]
+    inputs: tuple[str, ...] = ()  # those that it takes, if not all
 
 
 @dataclass(frozen=True)
 class Workload:
     """One computation, forward and backward.
 
-    Without `wrt` it is forward only. With `outputs` it has several results, or derivatives that are no gradient of one
-    number: `derive` makes the program that is timed out of that of the text, and twins give all results by name. If `output` is "loss", the gradient is that of a scalar. Otherwise the array
+    Without `wrt` it is forward only. If `output` is "loss", the gradient is that of a scalar. Otherwise the array
     `<output>.grad` is among the inputs, and the backward pass starts from it. With `update`, the step that is timed
-    ends with the new parameters instead of the gradients.
+    ends with the new parameters instead of the gradients. With `outputs` there are several results, or derivatives that
+    are no gradient of one number: twins give all of them by name, and `derive` makes the program that is timed out of
+    that of the text.
 
     A library comes into its function as the first argument, so that a worker imports its own and no other.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import hashlib
 import os
@@ -17,18 +18,21 @@ import numpy as np
 from ..workload import Arrays, CTwin, Results, Workload
 from .base import NotApplicable
 
-FLAGS = ("-O3", "-march=native", "-fopenmp", "-std=c11", "-shared", "-fPIC", "-Wall", "-Werror")
+SPEED = ("-O3", "-march=native")
+FLAGS = ("-fopenmp", "-std=c11", "-shared", "-fPIC", "-Wall", "-Werror")
 
 
 class CFunction:
-    def __init__(self, name: str, threads: int) -> None:
+    def __init__(self, name: str, threads: int, speed: tuple[str, ...] = SPEED) -> None:
         self.compiler = shutil.which(os.environ.get("CC", "cc"))
         if self.compiler is None:
             raise ImportError("no C compiler was found")
         told = subprocess.run([self.compiler, "--version"], capture_output=True, text=True, check=True).stdout
         self.versions = {"C": told.splitlines()[0]}
         self.eager = True
-        self.folder = tempfile.TemporaryDirectory(prefix="tensorswap-bench-c-", ignore_cleanup_errors=True)
+        self.flags = (*speed, *FLAGS)
+        self.folder = Path(tempfile.mkdtemp(prefix="tensorswap-bench-c-"))
+        atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
 
     def prepare(self, workload: Workload, arrays: Arrays, dtype: str) -> Callable[[], Results]:
         twin = workload.c
@@ -37,7 +41,8 @@ class CFunction:
         function = getattr(ctypes.CDLL(str(self.library(twin))), twin.function)
         function.restype = None
         results = {name: np.zeros(twin.shapes(arrays)[name]) for name in workload.results}
-        inputs = [np.ascontiguousarray(v) if isinstance(v, np.ndarray) else float(v) for v in arrays.values()]
+        taken = {name: arrays[name] for name in twin.inputs or arrays}
+        inputs = [np.ascontiguousarray(v) if isinstance(v, np.ndarray) else float(v) for v in taken.values()]
         given = [argument(value) for value in (*inputs, *results.values())]
         given += [ctypes.c_int64(size) for size in twin.sizes(arrays)]
 
@@ -51,9 +56,9 @@ class CFunction:
     def library(self, twin: CTwin) -> Path:
         """The shared library of a source, compiled once."""
         key = hashlib.sha256(twin.source.read_bytes()).hexdigest()[:16]
-        library = Path(self.folder.name) / f"{twin.source.stem}-{key}.so"
+        library = self.folder / f"{twin.source.stem}-{key}.so"
         if not library.exists():
-            command = [str(self.compiler), *FLAGS, "-o", str(library), str(twin.source), "-lm"]
+            command = [str(self.compiler), *self.flags, "-o", str(library), str(twin.source), "-lm"]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise RuntimeError(f"{twin.source.name}: {done.stderr}")
