@@ -14,36 +14,40 @@ from harness.workload import Arrays, Sizes
 
 from .problem import Function, rows
 
+# observations are the last index, so that each line runs along them
 PROJECTION = """
-def project(c[o,e], x[o,a], w[o], feature[o,r]) -> error[o,r], weight_error[o]:
-    size(r) = 2
-    P[o,a] = x[o,a] - c[o,3+a]
-    square[o] = c[o,0] ** 2 + c[o,1] ** 2 + c[o,2] ** 2
-    angle[o] = sqrt(square[o])
+def project(c[e,o], x[a,o], w[o], feature[o,r]) -> error[r,o], weight_error[o]:
+    P[a,o] = x[a,o] - c[3+a,o]
+    angle[o] = sqrt(c[0,o] ** 2 + c[1,o] ** 2 + c[2,o] ** 2)
     cosine[o] = cos(angle[o])
     sine[o] = sin(angle[o])
-    u[o,a] = c[o,a+0] / angle[o]
-    along[o] = (u[o,0] * P[o,0] + u[o,1] * P[o,1] + u[o,2] * P[o,2]) * (1 - cosine[o])
-    R[o,0] = P[o,0] * cosine[o] + (u[o,1] * P[o,2] - u[o,2] * P[o,1]) * sine[o] + u[o,0] * along[o]
-    R[o,1] = P[o,1] * cosine[o] + (u[o,2] * P[o,0] - u[o,0] * P[o,2]) * sine[o] + u[o,1] * along[o]
-    R[o,2] = P[o,2] * cosine[o] + (u[o,0] * P[o,1] - u[o,1] * P[o,0]) * sine[o] + u[o,2] * along[o]
-    flat[o,r] = R[o,r+0] / R[o,2]
-    radius[o] = flat[o,0] ** 2 + flat[o,1] ** 2
-    bent[o] = 1 + c[o,9] * radius[o] + c[o,10] * radius[o] ** 2
-    error[o,r] = w[o] * (flat[o,r] * bent[o] * c[o,6] + c[o,7+r] - feature[o,r])
+    u[a,o] = c[a+0,o] / angle[o]
+    along[o] = (u[0,o] * P[0,o] + u[1,o] * P[1,o] + u[2,o] * P[2,o]) * (1 - cosine[o])
+    R[0,o] = P[0,o] * cosine[o] + (u[1,o] * P[2,o] - u[2,o] * P[1,o]) * sine[o] + u[0,o] * along[o]
+    R[1,o] = P[1,o] * cosine[o] + (u[2,o] * P[0,o] - u[0,o] * P[2,o]) * sine[o] + u[1,o] * along[o]
+    R[2,o] = P[2,o] * cosine[o] + (u[0,o] * P[1,o] - u[1,o] * P[0,o]) * sine[o] + u[2,o] * along[o]
+    flat[r,o] = R[r+0,o] / R[2,o]
+    radius[o] = flat[0,o] ** 2 + flat[1,o] ** 2
+    bent[o] = 1 + c[9,o] * radius[o] + c[10,o] * radius[o] ** 2
+    error[r,o] = w[o] * (flat[r,o] * bent[o] * c[6,o] + c[7+r,o] - feature[o,r])
     weight_error[o] = 1 - w[o] ** 2
 """
-OBJECTIVE = f"""{PROJECTION}
-c[o,e] = cameras[camera[o],e]
-x[o,a] = points[point[o],a]
-error, weight_error = project(c, x, w, feature)
+GIVEN = """
+c[e,o] = cameras[camera[o],e]
+x[a,o] = points[point[o],a]
 """
-JACOBIAN = """
-c[o,e] = cameras[camera[o],e]
-x[o,a] = points[point[o],a]
+OBJECTIVE = f"""{PROJECTION}
+{GIVEN}
+rows, weight_error = project(c, x, w, feature)
+error[o,r] = rows[r,o]
+"""
+JACOBIAN = f"""
+{GIVEN}
 size(row) = 2
-seed[row,o,r] = 1 if row == r else 0
-by_camera, by_point, by_weight = project.adjoint(c, x, w, feature, seed)
+seed[row,r,o] = 1 if row == r else 0
+camera_rows, point_rows, by_weight = project.adjoint(c, x, w, feature, seed)
+by_camera[row,o,e] = camera_rows[row,e,o]
+by_point[row,o,a] = point_rows[row,a,o]
 weight_slope[o] = -2 * w[o]
 """
 

@@ -37,7 +37,7 @@ def make_arrays(sizes: Sizes, dtype: np.dtype[Any], generator: np.random.Generat
     arrays: Arrays = {"A": generator.uniform(size=(edge, edge)).astype(dtype)}
     left = np.arange(edge)
     for row in range(edge):
-        arrays[f"left{row}"] = left
+        arrays[f"left{row}"] = np.ascontiguousarray(left)
         others = np.array([np.delete(np.arange(edge - row), taken) for taken in range(edge - row)], np.int64)
         left = left[..., others] if row < edge - 1 else left
     return arrays

@@ -15,8 +15,8 @@ from .problem import Function, rows
 
 TEXT = """
 Q[k,i,j] = exp(q[k,i]) if i == j else low[k,place[i,j]] if j <= i
-centre[k,i] += Q[k,i,j] * mu[k,j] if j <= i
-R[n,k,i] += Q[k,i,j] * x[n,j] if j <= i
+centre[k,i] += Q[k,i,j] * mu[k,j]
+R[n,k,i] += Q[k,i,j] * x[n,j]
 F[n,k] += alpha[k]
 F[n,k] += q[k,i]
 F[n,k] -= 0.5 * (R[n,k,i] - centre[k,i]) ** 2

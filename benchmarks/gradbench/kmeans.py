@@ -13,14 +13,17 @@ from harness.workload import Arrays, Sizes
 
 from .problem import Function, rows
 
-TEXT = """
-far[n,k] += (points[n,d] - centres[k,d]) ** 2
-least[n] min= far[n,k]
+# points are the last index, so that distances run along them
+COST = """
+across[d,n] = points[n,d]
+far[k,n] += (across[d,n] - centres[k,d]) ** 2
+least[n] min= far[k,n]
 loss += least[n]
 """
 NEAREST = """
-far[n,k] += (points[n,d] - centres[k,d]) ** 2
-nearest[n] argmin= far[n,k]
+across[d,n] = points[n,d]
+far[k,n] += (across[d,n] - centres[k,d]) ** 2
+nearest[n] argmin= far[k,n]
 loss += (points[n,d] - centres[nearest[n],d]) ** 2
 """
 
@@ -64,7 +67,7 @@ def torch_direction(torch: Any, points: Any, centres: Any) -> Any:
 WORKLOADS = rows(
     "kmeans",
     [
-        Function("cost", TEXT, lambda arrays: {"loss": ()}, jax_cost, torch_cost),
+        Function("cost", COST, lambda arrays: {"loss": ()}, jax_cost, torch_cost),
         Function(
             "dir",
             NEAREST,

@@ -12,10 +12,10 @@ from .problem import Function, rows
 TEXT = """
 size(i) = points
 t[i] = -1 + 2 * i / (points - 1)
-for j:
-    power[i,j] = power[i,j-1] * t[i] if j > 0 else 1
-value[i] += x[j] * power[i,j]
-loss += 0.5 * (sign(t[i]) - value[i]) ** 2
+for j down:
+    value[j,i] = x[j] + t[i] * (value[j+1,i] if j < size(j) - 1 else 0)
+loss += 0.5 * (sign(t[i]) - value[0,i]) ** 2
+return loss
 """
 
 

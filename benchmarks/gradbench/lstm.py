@@ -20,7 +20,8 @@ for t:
         O[t,l,i] = sigmoid(X[t,l,i] * main[l,0,2,i] + main[l,1,2,i])
         N[t,l,i] = tanh((X[t-1,l+1,i] if t > 0 else state[l,0,i]) * main[l,0,3,i] + main[l,1,3,i])
         C[t,l,i] = (C[t-1,l,i] if t > 0 else state[l,1,i]) * F[t,l,i] + I[t,l,i] * N[t,l,i]
-        X[t,l+1,i] = O[t,l,i] * tanh(C[t,l,i])
+        D[t,l,i] = tanh(C[t,l,i])
+        X[t,l+1,i] = O[t,l,i] * D[t,l,i]
 guess[t,i] = X[t,size(l),i] * extra[1,i] + extra[2,i]
 Z[t] += exp(guess[t,i])
 loss -= sequence[t+1,i] * (guess[t,i] - log(Z[t] + 2)) / (size(t) * size(i))

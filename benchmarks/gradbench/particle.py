@@ -16,8 +16,10 @@ from .problem import Function, rows
 
 POTENTIAL = """
 def potential(p[i], w[a]) -> v:
-    v += 1 / sqrt((p[0] - 10) ** 2 + (p[1] - 10 + w[a]) ** 2)
-    v += 1 / sqrt((p[0] - 10) ** 2 + p[1] ** 2)
+    size(a) = 1
+    near = sqrt((p[0] - 10) ** 2 + (p[1] - 10 + w[0]) ** 2)
+    far = sqrt((p[0] - 10) ** 2 + p[1] ** 2)
+    v = 1 / near + 1 / far
 """
 PATH = """
 def path(w[a], flight: int) -> miss:
