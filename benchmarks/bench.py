@@ -26,6 +26,7 @@ from harness.result import RowResult, Run
 from harness.workload import Row
 
 FOLDER = Path(__file__).resolve().parent
+SUITE_PEERS = {"gradbench": ("tensorswap", "jax", "torch", "c")}
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 
 
@@ -33,6 +34,7 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--only", nargs="+", metavar="NAME", help="these rows; patterns such as 'attention*' go too")
+    add("--suite", choices=list(workloads.SUITES), default="", help="'gradbench': the problems of GradBench")
     add("--peers", nargs="+", choices=list(PEERS), metavar="PEER", help=f"of {', '.join(PEERS)}")
     add("--rounds", type=int, metavar="N", help="how often each peer has its turn in a row (default: 7)")
     add("--quick", action="store_true", help="small sizes and one round: shows that everything runs")
@@ -45,13 +47,13 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     options.rounds = options.rounds or (1 if options.quick else 7)
     options.memory = not options.quick if options.memory is None else options.memory
-    options.output = options.output or FOLDER / "results" / ("quick" if options.quick else "")
+    options.output = options.output or FOLDER / "results" / options.suite / ("quick" if options.quick else "")
     options.rows = rows_of(options, parser)
     return options
 
 
 def rows_of(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list[Row]:
-    rows = workloads.rows(options.quick)
+    rows = workloads.rows(options.quick, options.suite)
     patterns = options.only or ["*"]
     unknown = [pattern for pattern in patterns if not any(fnmatchcase(row.name, pattern) for row in rows)]
     if unknown:
@@ -99,12 +101,13 @@ def conditions(options: argparse.Namespace) -> Iterator[Conditions]:
 
 
 def measure_all(rows: list[Row], run: Run, how: Conditions, options: argparse.Namespace) -> None:
-    chosen = options.peers or [name for name, peer in PEERS.items() if peer.default]
+    chosen = options.peers or list(SUITE_PEERS.get(options.suite, [name for name, p in PEERS.items() if p.default]))
     team = Team([PEERS[name] for name in chosen], how)
     try:
         introduce(team, run, options.limit)
-        say("limits of the machine")
-        run.roofline.update(team.worker(REFERENCE).ask("limits", options.quick, limit=options.limit))
+        if any(row.flops for row in rows):
+            say("limits of the machine")
+            run.roofline.update(team.worker(REFERENCE).ask("limits", options.quick, limit=options.limit))
         for number, row in enumerate(rows, 1):
             place = f"[{number:2}/{len(rows)}] {row.name}"
             start = time.monotonic()
@@ -132,7 +135,8 @@ def introduce(team: Team, run: Run, limit: float) -> None:
             known["start_seconds"] = worker.import_seconds + first
         except Refused as refusal:
             known["absent"] = refusal.reason if refusal.status == "absent" else ""
-            say(f"{PEERS[name].label}, {refusal.status}: {report.one_line(refusal.reason)}")
+            if refusal.status != "not applicable":
+                say(f"{PEERS[name].label}, {refusal.status}: {report.one_line(refusal.reason)}")
 
 
 def summary(result: RowResult) -> str:

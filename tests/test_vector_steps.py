@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tensorswap as ts
+from tensorswap.plan import nest
 from tensorswap.run import cache, machine_code
 from tests.test_planner import check
 
@@ -61,3 +62,22 @@ def test_a_short_loop_over_elements_is_not_written_out(monkeypatch: pytest.Monke
     ts.program("Y[n,o] = x[n] * Z[n,o]")(x=NUMBERS.random(30), Z=NUMBERS.random((30, 8)))
     (step,) = [part for text in made for part in text.split("\ndefine")[1:] if "_step0" in part.splitlines()[0]]
     assert step.count("!llvm.loop") == 1
+
+
+def test_a_long_recurrence_along_memory_keeps_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lives within a strip is more than the cache likes: strips are as long as a vector nevertheless."""
+    program = ts.program(
+        """
+for t:
+    for l:
+        f[t,l,i] = x[t,i] * w[l,i] + (c[t-1,l,i] if t > 0 else 0)
+        c[t,l,i] = f[t,l,i] * v[l,i]
+loss += c[t,l,i] ** 2
+"""
+    ).grad(of="loss", wrt=["w", "v"])
+    plan = program.plan(x=(20_000, 14), w=(4, 14), v=(4, 14))
+    assert [row.how for row in plan.rows if "f.grad" in row.local] == ["parallel over i by 8"]
+    monkeypatch.setattr(nest, "CACHE", 256)  # so that five steps are as long
+    check(
+        program, {"x": NUMBERS.standard_normal((5, 14)), "w": NUMBERS.standard_normal((4, 14)), "v": np.ones((4, 14))}
+    )

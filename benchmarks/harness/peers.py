@@ -37,5 +37,6 @@ PEERS = {
         Peer("jax", "jax.jit", "jax_jit", "jax"),
         Peer("torch", "torch", "torch_autograd", "torch"),
         Peer("torch_compile", "torch.compile", "torch_autograd", "torch"),
+        Peer("c", "plain C", "c_twin", "c", default=False),
     )
 }

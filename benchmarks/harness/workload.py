@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,28 @@ Results = dict[str, Array]  # the output by its name, and each gradient as `W.gr
 
 
 @dataclass(frozen=True)
+class CTwin:
+    """A function in C: it takes the inputs in their order, then the results in theirs, then sizes.
+
+    Arrays are pointers to doubles or to integers of 64 bits, numbers are doubles, sizes are integers of 64 bits.
+    """
+
+    source: Path
+    function: str
+    shapes: Callable[[Arrays], Mapping[str, tuple[int, ...]]]  # of the results, by name
+    sizes: Callable[[Arrays], Sequence[int]]
+    inputs: tuple[str, ...] = ()  # those that it takes, if not all
+
+
+@dataclass(frozen=True)
 class Workload:
     """One computation, forward and backward.
 
     Without `wrt` it is forward only. If `output` is "loss", the gradient is that of a scalar. Otherwise the array
     `<output>.grad` is among the inputs, and the backward pass starts from it. With `update`, the step that is timed
-    ends with the new parameters instead of the gradients.
+    ends with the new parameters instead of the gradients. With `outputs` there are several results, or derivatives that
+    are no gradient of one number: twins give all of them by name, and `derive` makes the program that is timed out of
+    that of the text.
 
     A library comes into its function as the first argument, so that a worker imports its own and no other.
     """
@@ -37,8 +54,11 @@ class Workload:
     numpy_twin: Callable[..., Results] | None = None  # inputs by name, and `seed` if any: value and gradients
     torch_value: Callable[..., Any] | None = None  # torch, inputs by name: the value
     flops: Callable[[Sizes], float] | None = None  # of the best known order; a function such as exp counts one
-    kind: str = "operation"  # or "model": each kind has a table of its own
+    c: CTwin | None = None
+    kind: str = "operation"  # or "model", "problem": each kind has a table of its own
     output: str = "loss"
+    outputs: tuple[str, ...] = ()
+    derive: Callable[[Any], Any] | None = None
     wrt: tuple[str, ...] = ()
     update: str = ""  # statements that replace each parameter in `wrt`
     rate: float = 0.0  # of the update: W - rate * W.grad
@@ -59,7 +79,7 @@ class Workload:
     @property
     def results(self) -> tuple[str, ...]:
         """The names of what one timed call gives."""
-        return (self.output, *(name if self.update else f"{name}.grad" for name in self.wrt))
+        return self.outputs or (self.output, *(name if self.update else f"{name}.grad" for name in self.wrt))
 
 
 @dataclass(frozen=True)
@@ -72,11 +92,11 @@ class Row:
 
     @property
     def name(self) -> str:
-        return self.workload.name if self.dtype == "float32" else f"{self.workload.name}_{self.dtype}"
+        return self.workload.name if self.dtype == self.workload.dtypes[0] else f"{self.workload.name}_{self.dtype}"
 
     @property
     def title(self) -> str:
-        return self.workload.title if self.dtype == "float32" else f"{self.workload.title}, {self.dtype}"
+        return self.workload.title if self.dtype == self.workload.dtypes[0] else f"{self.workload.title}, {self.dtype}"
 
     @property
     def sizes(self) -> Sizes:

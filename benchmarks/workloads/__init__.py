@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gradbench
 import models
 from harness.workload import Row, Workload
 
@@ -46,13 +47,14 @@ ALL: tuple[Workload, ...] = (
     *matmul.WORKLOADS,
     *models.ALL,
 )
-BY_NAME = {workload.name: workload for workload in ALL}
+SUITES = {"": ALL, "gradbench": gradbench.ALL}  # the first is what is measured by default
+BY_NAME = {workload.name: workload for suite in SUITES.values() for workload in suite}
 SMALLEST = Row(BY_NAME["matmul_64"], "float32", quick=True)
 
 
-def rows(quick: bool) -> list[Row]:
+def rows(quick: bool, suite: str = "") -> list[Row]:
     """Every workload at every type that it is measured in."""
-    return [Row(workload, dtype, quick) for workload in ALL for dtype in workload.dtypes]
+    return [Row(workload, dtype, quick) for workload in SUITES[suite] for dtype in workload.dtypes]
 
 
 def row(name: str, dtype: str, quick: bool) -> Row:

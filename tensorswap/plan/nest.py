@@ -261,6 +261,8 @@ class Nester:
             return strip, nest.grain
         if unit * nest.grain <= 2 * CACHE or any(self.needs_rows(s, index) for s in statements):
             return nest.grain, nest.grain
+        if unit * nest.grain <= LARGEST and any(isinstance(item, ir.Block) for item in nest.items):
+            return nest.grain, nest.grain  # its steps touch little at a time, and run along it in vectors
         return strip, 1
 
     def needs_rows(self, statement: ir.Statement, index: str) -> bool:

@@ -52,6 +52,12 @@ def step(workload: Workload, value: Callable[[Arrays, Arrays], Any]) -> Callable
         new = {name: old - workload.rate * found[f"{name}.grad"] for name, old in parameters.items()}
         return {workload.output: found[workload.output], **new}
 
+    def several(parameters: Arrays, data: Arrays, seed: Any) -> Arrays:
+        found: Arrays = value(parameters, data)
+        return found
+
+    if workload.outputs:
+        return several
     if not workload.wrt:
         return forward
     return update if workload.update else gradient

@@ -30,7 +30,7 @@ class TensorswapProgram:
             return call(arguments)
 
         def one() -> Any:
-            return {workload.output: call(arguments)}
+            return {workload.results[0]: call(arguments)}
 
         return several if len(program.outputs) > 1 else one
 
@@ -41,6 +41,9 @@ class TensorswapProgram:
 def build(workload: Workload) -> ts.Program:
     """All that one timed call does, as one program."""
     program = ts.program(workload.text)
+    if workload.derive:
+        derived: ts.Program = workload.derive(program)
+        return derived
     if not workload.wrt:
         return program
     if workload.seed:
