@@ -398,6 +398,12 @@ def test_profile_shows_each_kernel(command: Command) -> None:
     assert re.fullmatch(r"kernels \S+ \S+, whole call \S+ \S+, first call \S+ \S+", lines[-1])
 
 
+def test_profile_of_a_kernel_that_computes_nothing(command: Command) -> None:
+    sizes = [option for size in ("k=50", "i=32", "j=32", "n=1000") for option in ("--size", size)]
+    text = "R[n,k,i] += Q[k,i,j] * x[n,j]\nM[n] max= R[n,k,i]"
+    assert "packs panels for all threads" in command.prints("profile", text, *sizes, "--seconds", "0")
+
+
 def test_profile_of_what_has_no_kernels(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no input has a derivative here" in command.refuses("profile", "a argmax= X[i]", "--gradient")
     assert "--seconds is a number of seconds" in command.refuses("profile", MATMUL, "--seconds", "nan")

@@ -72,7 +72,7 @@ def _show(program: Program, arguments: Mapping[str, Any], chosen: argparse.Names
     print(paint("head", f"{'kernel':>6}{'share':>8}{'time':>12}{'GFLOP/s':>10}{'GB/s':>8}{'threads':>9}  statement"))
     for number, item in enumerate(found, 1):
         speed, moved = (_digits(n / item.seconds / 1e9) for n in (item.row.operations, item.row.bytes))
-        line, *others = item.row.statements
+        line, *others = item.row.statements or (item.row.why,)
         figures = (
             f"{number:>6}{item.seconds / total:>8.0%}{_time(item.seconds):>12}{speed:>10}{moved:>8}{item.threads:>9}"
         )
