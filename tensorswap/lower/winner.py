@@ -7,12 +7,32 @@ from typing import Any
 
 import numpy as np
 
-from ..kernel.ir import ZERO, Choice, Load, Memory, Role, Set, Value, compare, joined
+from ..kernel.ir import (
+    ZERO,
+    Choice,
+    Load,
+    Memory,
+    Role,
+    Set,
+    Value,
+    Variable,
+    compare,
+    joined,
+    number,
+    type_of,
+    word,
+)
 from ..language import ir
+from ..language.types import identity
 from ..plan.first_writes import Planned
 from .layout import BestOf
 from .loops import loops_around, ranges_of
+from .reduction import combined
+from .roles import strides
 from .scope import Scope
+
+MANY = 16  # candidates: for fewer, one loop is as good
+NOWHERE = 2**62  # behind all positions
 
 
 class WinnerWriter:
@@ -35,19 +55,54 @@ class WinnerWriter:
                 around.enter_context(scope.loop(index, *bounds))
             at = scope.set("at", self.write.offset(statement.target))
             winner, first = scope.set("best", Load(best, at)), scope.set("first", Load(held, at))
-            with ExitStack() as inner:
-                for index, bounds in zip(order[split:], ranges[split:], strict=True):
-                    inner.enter_context(scope.loop(index, *bounds))
-                inner.enter_context(scope.when(remaining))
-                new = scope.set("new", self.write.value(statement.value, dtype))
-                beats = joined("either", [compare("<", first, 0), compare(_sign(statement), new, winner)])
-                if dtype.kind == "f":  # a NaN beats all numbers
-                    unlike = joined("both", [compare("!=", new, new), compare("==", winner, winner)])
-                    beats = joined("either", [beats, unlike])
-                better = scope.set("better", beats)
-                scope.add(Set(winner, Choice(better, new, winner)), Set(first, Choice(better, position, first)))
+            if len(reduced) == 1 and not remaining and self.is_worth_two_loops(statement, reduced[0]):
+                new, place = self.in_two_loops(statement, reduced[0], ranges[-1], position, dtype)
+                self.beat(statement, winner, first, new, place, dtype)
+            else:
+                with ExitStack() as inner:
+                    for index, bounds in zip(order[split:], ranges[split:], strict=True):
+                        inner.enter_context(scope.loop(index, *bounds))
+                    inner.enter_context(scope.when(remaining))
+                    new = scope.set("new", self.write.value(statement.value, dtype))
+                    self.beat(statement, winner, first, new, position, dtype)
             scope.store(best, at, winner)
             scope.store(held, at, first)
+
+    def beat(
+        self, statement: Planned, winner: Variable, first: Variable, new: Value, position: Value, dtype: np.dtype[Any]
+    ) -> None:
+        """A candidate that is better takes the place of the winner."""
+        beats = joined("either", [compare("<", first, 0), compare(_sign(statement), new, winner)])
+        if dtype.kind == "f":  # a NaN beats all numbers
+            unlike = joined("both", [compare("!=", new, new), compare("==", winner, winner)])
+            beats = joined("either", [beats, unlike])
+        better = self.scope.set("better", beats)
+        self.scope.add(Set(winner, Choice(better, new, winner)), Set(first, Choice(better, position, first)))
+
+    def is_worth_two_loops(self, statement: Planned, index: str) -> bool:
+        """Whether there are many candidates, side by side in memory, that are read and not computed at length."""
+        forms = [strides(access, self.layout) for access in statement.reads]
+        in_line = all(form is not None and form.get(index, 0) in (0, 1) for form in forms)
+        quick = not any(isinstance(node, ir.Call | ir.Conditional) for node in ir.walk(statement.value))
+        return quick and in_line and self.layout.least_count(index) >= MANY
+
+    def in_two_loops(
+        self, statement: Planned, index: str, bounds: tuple[Value, Value], position: Value, dtype: np.dtype[Any]
+    ) -> tuple[Value, Value]:
+        """The best value, then the first position that has it: either loop runs in vectors."""
+        scope = self.scope
+        operator = "max=" if statement.operator == "argmax=" else "min="
+        top = scope.set("top", number(identity(operator, dtype), type_of(dtype)))
+        with scope.loop(index, *bounds):
+            scope.add(Set(top, combined(operator, top, self.write.value(statement.value, dtype))))
+        found = scope.set("found", word(NOWHERE))
+        with scope.loop(index, *bounds):
+            new = scope.set("new", self.write.value(statement.value, dtype))
+            same = compare("==", new, top)
+            if dtype.kind == "f":  # if one is NaN, so is the best
+                same = joined("either", [same, compare("!=", new, new)])
+            scope.add(Set(found, combined("min=", found, Choice(same, position, word(NOWHERE)))))
+        return top, found
 
     def one_by_one(self, statement: Planned, order: list[str]) -> None:
         """Where they are met in any order."""
