@@ -295,8 +295,19 @@ class Grid:
             f"{show_access(access)}{' at ' + at if at else ''} asks for position {int(place[point])} of axis {axis}, "
             f"which has size {extent}",
             access.span,
-            "keep to the points in bounds with `if inside`, or declare a smaller size for the index",
+            self.way_inside(access, axis, int(place[point]) >= extent),
         )
+
+    def way_inside(self, access: ir.Access, axis: int, beyond: bool) -> str:
+        """What would keep an access in bounds. An index by itself elsewhere claims all of the axis."""
+        others = [a for a in self.statement.reads if a.tensor == access.tensor]
+        alone = {ir.bare(other.indices[axis]): other for other in others}
+        declared = {declaration.subject for declaration in self.interpreter.loops.sizes}
+        for index in ir.ordered_indices(access.indices[axis]) if beyond else ():
+            if index in alone and ir.Size(index) not in declared:
+                other = show_access(alone[index])
+                return f"write `{index}+0` for {index} in {other}: then {index} runs only as far as all reads are in bounds"
+        return "keep to the points in bounds with `if inside`, or declare a smaller size for the index"
 
     # -- values
 

@@ -360,8 +360,10 @@ def _disagreements(loops: ir.Loops, sizes: Sizes, given: Mapping[str, int]) -> I
         told.add(key)
         if anchor is not None:
             first = f"{size} on {anchor.tensor} (axis {anchor.axis})"
+            longer = use.tensor if extent > size else anchor.tensor
             hint = (
-                f"one index is one range: give {anchor.tensor} and {use.tensor} the same size there, or use two indices"
+                f"one index is one range: give {anchor.tensor} and {use.tensor} the same size there, or use two "
+                f"indices; `{use.index}+0` reads a part of {longer}"
             )
         else:
             first = f"{size} as given at the call" if use.index in given else f"{size} by `size({use.index})`"
