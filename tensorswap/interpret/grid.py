@@ -305,8 +305,8 @@ class Grid:
         declared = {declaration.subject for declaration in self.interpreter.loops.sizes}
         for index in ir.ordered_indices(access.indices[axis]) if beyond else ():
             if index in alone and ir.Size(index) not in declared:
-                other = show_access(alone[index])
-                return f"write `{index}+0` for {index} in {other}: then {index} runs only as far as all reads are in bounds"
+                where = show_access(alone[index])
+                return f"write `{index}+0` for {index} in {where}: then it runs only as far as all reads are in bounds"
         return "keep to the points in bounds with `if inside`, or declare a smaller size for the index"
 
     # -- values
