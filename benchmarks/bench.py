@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 import workloads
-from harness import machine, plot, report, settings
+from harness import machine, plot, plot_sizes, report, settings
 from harness.measure import Conditions, Team, measure
 from harness.peers import OURS, PEERS, REFERENCE
 from harness.process import Refused
@@ -26,7 +26,7 @@ from harness.result import RowResult, Run
 from harness.workload import Row
 
 FOLDER = Path(__file__).resolve().parent
-SUITE_PEERS = {"gradbench": ("tensorswap", "jax", "torch", "c")}
+SUITE_PEERS = {"gradbench": ("tensorswap", "jax", "torch", "c"), "sizes": ("tensorswap", "numpy", "jax", "torch")}
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 
 
@@ -34,7 +34,12 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--only", nargs="+", metavar="NAME", help="these rows; patterns such as 'attention*' go too")
-    add("--suite", choices=list(workloads.SUITES), default="", help="'gradbench': the problems of GradBench")
+    add(
+        "--suite",
+        choices=list(workloads.SUITES),
+        default="",
+        help="'gradbench': the problems of GradBench; 'sizes': from 8 to 2,048",
+    )
     add("--peers", nargs="+", choices=list(PEERS), metavar="PEER", help=f"of {', '.join(PEERS)}")
     add("--rounds", type=int, metavar="N", help="how often each peer has its turn in a row (default: 7)")
     add("--quick", action="store_true", help="small sizes and one round: shows that everything runs")
@@ -81,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             measure_all(options.rows, run, how, options)
     except KeyboardInterrupt:
         say("ended early; writing what was measured")
-    write(run, options.output)
+    write(run, options.output, options.suite)
     if not run.finished:
         return INTERRUPTED
     return int(any(row.peers[OURS].status in ("wrong", "failed") for row in run.rows if OURS in row.peers))
@@ -149,9 +154,11 @@ def summary(result: RowResult) -> str:
     return ", ".join(parts)
 
 
-def write(run: Run, folder: Path) -> None:
+def write(run: Run, folder: Path, suite: str) -> None:
     report.write(run, folder)
     trouble = plot.write(run, folder)
+    if suite == "sizes":
+        trouble = trouble or plot_sizes.write(run, folder, workloads.sizes.FAMILIES)
     say(f"no plot: {trouble}" if trouble else f"results are in {folder}")
 
 

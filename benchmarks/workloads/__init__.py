@@ -23,6 +23,7 @@ from . import (
     mlp_step,
     mttkrp,
     pairwise_kernel,
+    sizes,
     tensor_network,
 )
 
@@ -47,7 +48,7 @@ ALL: tuple[Workload, ...] = (
     *matmul.WORKLOADS,
     *models.ALL,
 )
-SUITES = {"": ALL, "gradbench": gradbench.ALL}  # the first is what is measured by default
+SUITES = {"": ALL, "gradbench": gradbench.ALL, "sizes": sizes.ALL}  # the first is what is measured by default
 BY_NAME = {workload.name: workload for suite in SUITES.values() for workload in suite}
 SMALLEST = Row(BY_NAME["matmul_64"], "float32", quick=True)
 
