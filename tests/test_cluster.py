@@ -108,6 +108,7 @@ BAD = [
     ({"shards": [2, 2]}, "shards has 2 numbers for 1 indices"),
     ({"client": 5}, "a cluster is a client of Dask's"),
     ({"memory": "much"}, "memory is 'much'"),
+    ({"out": 5}, "out is the path of a folder"),
 ]
 
 
@@ -160,6 +161,14 @@ def test_an_empty_index() -> None:
     assert got["Y"].tolist() == [0, 0, 0]
     assert got["Z"].shape == (0, 3)
     assert got["k"].tolist() == [-1, -1, -1]
+
+
+def test_positions_among_no_candidates() -> None:
+    """The index that is cut has positions, another one has none."""
+    program = ts.program("k argmax= X[b,i]\nn[b] argmin= X[b,i]\nm[i] argmax= X[b,i]")
+    for shape in ((4, 0), (0, 4)):
+        for index in ("b", "i"):
+            assert check_cut(program, {"X": np.zeros(shape)}, index, 2, 0)
 
 
 def test_positions_are_joined_as_one_machine_finds_them() -> None:
@@ -277,6 +286,19 @@ def test_memory_is_kept_and_large_outputs_go_to_files(tmp_path: Path) -> None:
     assert (program.shard(["i", "j"], memory="100 KB")(A=mapped, B=B) == 64).all()
 
 
+def test_a_file_that_is_read_may_be_the_one_that_is_written(tmp_path: Path) -> None:
+    q = ts.program("X[b] = X[b] + 1\ns += X[b]\nk[c] = Z[c]").shard("b", client="serial", shards=2, out=tmp_path)
+    first = q(X=np.arange(5.0), Z=np.zeros(0))
+    second = q(X=first["X"], Z=np.zeros(0))
+    assert second["X"].tolist() == [2, 3, 4, 5, 6]
+    assert first["X"].tolist() == [1, 2, 3, 4, 5]
+    assert np.load(tmp_path / "X.npy").tolist() == [2, 3, 4, 5, 6]
+    assert float(np.load(tmp_path / "s.npy")) == 20
+    with pytest.raises(BoundsError):
+        ts.program("Y[b] = E[t[b]]").shard("b", client="serial", out=tmp_path)(E=np.ones(3), t=np.array([7, 9]))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["X.npy", "k.npy", "s.npy"]
+
+
 def test_zarr_and_xarray(tmp_path: Path) -> None:
     xarray = pytest.importorskip("xarray", reason="xarray is not installed: make cluster installs it")
     zarr = pytest.importorskip("zarr", reason="zarr is not installed: make cluster installs it")
@@ -288,6 +310,9 @@ def test_zarr_and_xarray(tmp_path: Path) -> None:
     assert (program.shard("b", client="serial", shards=3)(X=stored, W=W) == want).all()
     turned = xarray.DataArray(X.T, dims=("i", "b"))
     assert (program.shard("b", client="serial", shards=3)(X=turned, W=xarray.DataArray(W, dims=("i",))) == want).all()
+    assert (program.shard("b", client="serial", shards=3)(X=xarray.Variable(("b", "i"), X), W=W) == want).all()
+    with pytest.raises(ArgumentError, match="X is an xarray Dataset"):
+        program.shard("b", client="serial")(X=xarray.Dataset({"X": turned}), W=W)
     with pytest.raises(ArgumentError, match="has the dimensions i, c"):
         program.shard("b", client="serial")(X=xarray.DataArray(X.T, dims=("i", "c")), W=W)
 

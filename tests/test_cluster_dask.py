@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 
 import tensorswap as ts
-from tensorswap.errors import BoundsError, ClusterError, LimitError
+from tensorswap.errors import ArgumentError, BoundsError, ClusterError, LimitError
 
 from .cluster_programs import EXAMPLES, Example
 from .test_cluster import outputs, trained
@@ -280,6 +281,22 @@ def test_what_is_closed_during_a_call_is_told(what: str) -> None:
         q(X=X, W=W)
     closer.join()
     close(client)
+
+
+def test_what_is_no_client_is_told(client: Any) -> None:
+    dask = pytest.importorskip("dask", reason="dask is not installed")
+    program = ts.program("s += X[b]")
+    with pytest.raises(ArgumentError, match=r"not the LocalCluster itself"):
+        program.shard("b", client=client.cluster)
+    with pytest.raises(ArgumentError, match=r"no array of Dask's, but a Delayed"):
+        program.shard("b", client=client)(X=dask.delayed(np.ones)(4))
+
+    async def waiting() -> None:
+        async with distributed.Client(client.cluster.scheduler_address, asynchronous=True) as other:
+            program.shard("b", client=other)
+
+    with pytest.raises(ArgumentError, match="the client is asynchronous"):
+        asyncio.run(waiting())
 
 
 def test_a_client_that_is_gone_is_told() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,7 +18,7 @@ from ..program import Program, shapes_as_arrays
 from ..room import bytes_of, shown
 from ..run.arguments import defaults
 from ..run.call import check_origin
-from .local_cluster import local_client
+from .local_cluster import distributed, local_client
 from .serial import Serial, Store, Told
 from .shard_plan import ShardPlan, needed, plan_of
 from .sources import InMemory, source
@@ -91,8 +92,11 @@ class Sharded:
         if self.out is None and (self.memory is None or total <= self.memory // 2):
             return self.executor.run(made.tasks, made.outputs, self.told)
         storage = Storage(made.outputs, self.out)
-        self.executor.run(made.tasks, made.outputs, self.told, storage)
-        return storage.results()
+        try:
+            self.executor.run(made.tasks, made.outputs, self.told, storage)
+            return storage.results()
+        finally:
+            storage.discard()
 
     def plan(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> ShardPlan:
         """What a call with these arrays (or shapes) cuts, what travels, what a worker needs, how long it may take."""
@@ -196,12 +200,21 @@ def executor_of(client: Any) -> Executor:
         from .on_mpi import OnMpi
 
         return OnMpi(client)
-    if client is not None and not hasattr(client, "scheduler_info"):
+    if client is None:
+        client = local_client()
+    elif not hasattr(client, "scheduler_info"):
         raise ArgumentError(
             f"a cluster is a client of Dask's, not {type(client).__name__}",
             hint='client=Client(address), client="serial" for this process, or nothing for the cores of this machine',
         )
-    client = local_client() if client is None else client
+    elif not isinstance(client, distributed().Client):
+        raise ArgumentError(
+            f"a cluster is a client of Dask's, not the {type(client).__name__} itself", hint="client=Client(cluster)"
+        )
+    elif client.asynchronous:
+        raise ArgumentError(
+            "the client is asynchronous, and a call waits for its result", hint="client=Client(address)"
+        )
     from .on_dask import OnDask
 
     return OnDask(client)
@@ -221,6 +234,8 @@ def shard(
             raise ArgumentError(f"the program has no index {name[:80]!r}", hint=hint)
     limit = None if memory is None else bytes_of("memory", memory)
     executor = Serial() if client is None and memory is not None else None if client is None else executor_of(client)
+    if out is not None and (not isinstance(out, str | os.PathLike) or not str(out) or "\0" in str(out)):
+        raise ArgumentError(f"out is the path of a folder, not {str(out)[:80]!r}", hint='out="results"')
     folder = None if out is None else Path(out)
     return Sharded(program, names, _counts(shards, len(names)), executor, limit, folder)
 

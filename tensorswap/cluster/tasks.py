@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import threading
 from collections import OrderedDict
@@ -48,6 +49,8 @@ class Lift:
     extent: int
 
     def __call__(self, positions: Array) -> Array:
+        if not math.prod(self.extents):
+            return positions  # of no candidate at all
         places = list(np.unravel_index(np.maximum(positions, 0), self.extents))
         places[self.axis] = places[self.axis] + self.start
         whole = (*self.extents[: self.axis], self.extent, *self.extents[self.axis + 1 :])
