@@ -13,8 +13,10 @@ from hypothesis import HealthCheck, given, seed, settings
 
 import tensorswap as ts
 from benchmarks.cluster.model import MEASURED, WORKLOADS, model, simulate
+from tensorswap.cluster.late import Late
 from tensorswap.cluster.shard_program import ranges
-from tensorswap.cluster.tasks import Join, Lift, joined
+from tensorswap.cluster.task_operands import Made
+from tensorswap.cluster.tasks import Join, Leaf, Lift, Task, joined
 from tensorswap.errors import ArgumentError, BoundsError, LimitError, ProgramError
 from tensorswap.program import Program
 
@@ -226,6 +228,19 @@ def test_the_bits_depend_on_the_number_of_shards_alone() -> None:
     found = {shards: program.shard("b", client="serial", shards=shards)(X=X).tobytes() for shards in range(1, 9)}
     again = {shards: program.shard("b", client="serial", shards=shards)(X=X).tobytes() for shards in range(1, 9)}
     assert found == again
+
+
+def test_tasks_that_are_late_are_told_from_tasks_that_wait() -> None:
+    leaf = Leaf(b"", "", {}, {"s": np.dtype(float)})
+    first, second, third = (Task(f"t{k}", leaf, {}, k) for k in range(3))
+    join = Task("t3", Join({"s": "+="}), {"left s": Made("t0", "s", (), np.dtype(float))}, 0)
+    late = Late((first, second, third, join))
+    assert late.found(set(), 0.0) == []
+    assert late.found({"t0"}, 1.0) == []
+    assert late.found({"t0"}, 4.9) == []  # twice the second of t0, and the grace
+    assert late.found({"t0"}, 5.1) == ["t1", "t2"]  # but not the join: there is none to compare it with
+    assert late.found({"t0", "t1"}, 6.0) == []  # it takes longer than was thought
+    assert late.found({"t0", "t1"}, 20.0) == ["t2"]
 
 
 # -- what is cut

@@ -105,6 +105,69 @@ def test_dask_arrays_and_files(client: Any, tmp_path: Path) -> None:
     assert (stored == want).all()
 
 
+def test_outputs_may_stay_on_the_workers(client: Any) -> None:
+    dask_array = pytest.importorskip("dask.array", reason="dask is not installed whole")
+    X = np.random.default_rng(0).standard_normal((21, 600)).astype(np.float32)
+    program = ts.program("Y[b,i] = X[b,i] * 2\ns += X[b,i]\nm[i] max= X[b,i]\nZ[b] += X[b,i]")
+    for cut, shards in (("b", 3), (["b", "i"], (3, 2)), ("i", 1)):
+        want = program.shard(cut, client="serial", shards=shards)(X=X)
+        q = program.shard(cut, client=client, shards=shards, out="dask")
+        got = q(X=X)
+        assert all(isinstance(array, dask_array.Array) for array in got.values())
+        for name, array in want.items():
+            assert (got[name].dtype, got[name].shape) == (array.dtype, array.shape)
+            assert got[name].compute().tobytes() == array.tobytes()
+    assert got["Y"].chunks == ((21,), (600,))
+    assert program.shard("b", client=client, shards=3, out="dask")(X=X)["Y"].chunks == ((7, 7, 7), (600,))
+    again = ts.program("s += Y[b,i]").shard("b", client=client, shards=3)  # what came out goes in
+    assert again(Y=got["Y"]).tobytes() == again(Y=want["Y"]).tobytes()
+    assert float(got["Y"].sum().compute()) == pytest.approx(float(want["Y"].sum()), rel=1e-4)
+    with pytest.raises(ArgumentError, match='out="dask" gives arrays on the workers'):
+        program.shard("b", client="serial", out="dask")(X=X)
+
+
+def test_a_worker_that_is_slow_is_not_waited_for(client: Any) -> None:
+    """One worker holds its tasks until the call is over: another one must have run them too. Nothing counts twice."""
+    client.wait_for_workers(2, timeout=120)
+    X = np.random.default_rng(0).standard_normal((40, 30))
+    program = ts.program("s += X[b,i]\nY[b] += X[b,i]\nm max= Y[b] * s\nk argmax= X[b,i]")
+    want = program.shard("b", client="serial", shards=4)(X=X)
+    q = program.shard("b", client=client, shards=4)
+    q(X=X)
+    slow = next(iter(client.scheduler_info(n_workers=-1)["workers"]))
+    client.run(hold, workers=[slow])
+    try:
+        got = q(X=X)
+    finally:
+        held = client.run(let_go, workers=[slow])
+    assert held[slow]  # it had a task
+    assert all(got[name].tobytes() == want[name].tobytes() for name in want)
+
+
+def hold() -> None:
+    """From now on tasks of this worker wait."""
+    from tensorswap.cluster import on_dask
+
+    event, execute = threading.Event(), on_dask.execute
+
+    def waiting(*arguments: Any) -> Any:
+        event.held = True  # type: ignore[attr-defined]
+        if not event.wait(120):
+            raise TimeoutError("nobody else has run the task")
+        return execute(*arguments)
+
+    on_dask.execute, on_dask.held_back = waiting, (event, execute)  # type: ignore[attr-defined]
+
+
+def let_go() -> bool:
+    """Ends that; whether a task had to wait."""
+    from tensorswap.cluster import on_dask
+
+    event, on_dask.execute = on_dask.held_back  # type: ignore[attr-defined]
+    event.set()
+    return hasattr(event, "held")
+
+
 def test_arrays_are_kept_on_the_workers_by_their_content(client: Any) -> None:
     program = ts.program("Y[i,j] += A[i,k] * B[k,j]")
     A, B = np.random.default_rng(0).standard_normal((2, 80, 80))

@@ -21,6 +21,8 @@ from ..arrays import Array
 from ..errors import ClusterError, LimitError, SwapError
 from ..lazy import cached_property
 from ..room import shown
+from .dask_chunks import dask_array
+from .late import Late, idle_workers
 from .shard_plan import needed
 from .silent import limits_of_workers, without_silent
 from .sources import InGraph, InMemory, digest_of
@@ -66,6 +68,11 @@ def pick(result: Mapping[str, Array], names: tuple[str, ...]) -> dict[str, Array
     return {name: result[name] for name in names}
 
 
+def element(result: Mapping[str, Array], part: Made) -> Array:
+    """A part of what a task gave, as a chunk of a Dask array."""
+    return np.asarray(fetched(part, lambda _: result))
+
+
 def named(array: Any) -> dict[str, Array]:
     """A part of a Dask array, as a result."""
     return {"": np.asarray(array, order="C")}
@@ -87,6 +94,16 @@ class OnDask:
         store: Callable[[str, int, Array], None] | None = None,
     ) -> dict[str, Array]:  # fmt: skip
         """The outputs of a graph; those that `store` takes, part by part, are not among them."""
+        return self.tried(tasks, lambda attempt: attempt.results(outputs, told, store))
+
+    def arrays(
+        self, tasks: Sequence[Task], outputs: Mapping[str, Operand], told: Callable[[int, int], None] | None = None
+    ) -> dict[str, Any]:
+        """The outputs of a graph as arrays of Dask's: what was computed stays on the workers."""
+        return self.tried(tasks, lambda attempt: attempt.arrays(outputs, told))
+
+    def tried(self, tasks: Sequence[Task], results: Callable[[_Attempt], dict[str, Any]]) -> dict[str, Any]:
+        """What an attempt gives, and another one if something was lost with a worker."""
         why = ""
         for _ in range(ATTEMPTS):
             workers = self.workers()
@@ -94,7 +111,7 @@ class OnDask:
             attempt = _Attempt(self, tasks)
             try:
                 self.check_versions(workers)
-                return attempt.results(outputs, told, store)
+                return results(attempt)
             except Lost as error:
                 why = str(error)
             except CancelledError as error:
@@ -252,6 +269,9 @@ class _Attempt:
         self.names = {task.key: tuple(_gives(task.work)) for task in tasks}
         self.small = {task.key: task.gives <= PICKED for task in tasks}
         self.sent: dict[tuple[int, Any], str] = {}
+        self.late = Late(tasks)
+        self.twins: dict[str, Future] = {}  # of tasks that are late
+        self.submissions = 0
 
     # -- data
 
@@ -285,7 +305,7 @@ class _Attempt:
             if isinstance(leaf.source, InGraph):
                 name = f"part {len(self.data)}"
                 part = self.client.compute(leaf.source.part(leaf.cuts))
-                self.data[name] = self.client.submit(named, part, key=f"{self.run}-{name}", pure=False)
+                self.data[name] = self.client.submit(named, part, key=self.key(name), pure=False)
                 self.sent[key] = name
 
     def shortened(self, operand: Operand) -> Operand:
@@ -324,18 +344,27 @@ class _Attempt:
     def submit(self) -> None:
         self.send()
         for task in self.tasks:
-            operands = {name: self.placed(operand) for name, operand in task.operands.items()}
-            needs = {leaf.task for o in operands.values() for leaf in leaves(o) if isinstance(leaf, Made)}
-            wanted = {key: self.part(key, operands) for key in needs}
-            work, loops = task.work, None
-            if isinstance(work, Leaf) and work.digest in self.data:
-                loops, work = self.data[work.digest], replace(work, loops=b"")
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # of large graphs: an operand beyond INLINE is sent apart
-                self.futures[task.key] = self.client.submit(
-                    run_task, work, operands, wanted, loops, key=f"{self.run}-{task.key}", pure=False,
-                    priority=-task.shard,
-                )  # fmt: skip
+            self.futures[task.key] = self.submitted(task)
+
+    def submitted(self, task: Task, **options: Any) -> Future:
+        """The future of a task; of one that was submitted before, another."""
+        operands = {name: self.placed(operand) for name, operand in task.operands.items()}
+        needs = {leaf.task for o in operands.values() for leaf in leaves(o) if isinstance(leaf, Made)}
+        wanted = {key: self.part(key, operands) for key in needs}
+        work, loops = task.work, None
+        if isinstance(work, Leaf) and work.digest in self.data:
+            loops, work = self.data[work.digest], replace(work, loops=b"")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of large graphs: an operand beyond INLINE is sent apart
+            return self.client.submit(
+                run_task, work, operands, wanted, loops, key=self.key(task.key), pure=False, priority=-task.shard,
+                **options,
+            )  # fmt: skip
+
+    def key(self, name: str) -> str:
+        """A name that no other submission has."""
+        self.submissions += 1
+        return f"{self.run}-{name}-{self.submissions}"
 
     def part(self, key: str, operands: Mapping[str, Operand]) -> Future:
         """What is needed of a task's result."""
@@ -349,7 +378,7 @@ class _Attempt:
             return self.futures[key]
         if (key, names) not in self.picked:
             self.picked[key, names] = self.client.submit(
-                pick, self.futures[key], names, key=f"{self.run}-{key}-{len(self.picked)}", pure=False
+                pick, self.futures[key], names, key=self.key(f"{key}-picked"), pure=False
             )
         return self.picked[key, names]
 
@@ -368,21 +397,43 @@ class _Attempt:
                 store(name, number, self.fetched({name: part}, told)[name])
         return {}
 
+    def arrays(self, outputs: Mapping[str, Operand], told: Callable[[int, int], None] | None) -> dict[str, Any]:
+        self.submit()
+        placed = {name: self.placed(operand) for name, operand in outputs.items()}
+        self.watch(lambda: self.parts(placed), told)
+        chunks: list[Future] = []
+
+        def chunk(part: Made) -> Future:
+            result = self.part(part.task, {"": part})
+            chunks.append(self.client.submit(element, result, part, key=self.key("chunk"), pure=False))
+            return chunks[-1]
+
+        made = {name: dask_array(operand, chunk) for name, operand in placed.items()}
+        self.watch(lambda: dict(enumerate(chunks)), None)
+        return made
+
+    def parts(self, operands: Mapping[str, Operand]) -> dict[str, Future]:
+        """What is needed of each task for some operands."""
+        needs = {leaf.task for o in operands.values() for leaf in leaves(o) if isinstance(leaf, Made)}
+        return {key: self.part(key, operands) for key in needs}
+
     def fetched(self, operands: Mapping[str, Operand], told: Callable[[int, int], None] | None) -> dict[str, Array]:
         """Outputs, when they are there."""
-        needs = {leaf.task for o in operands.values() for leaf in leaves(o) if isinstance(leaf, Made)}
-        futures = {key: self.part(key, operands) for key in needs}
-        self.watch(list(futures.values()), told)
+        futures = self.watch(lambda: self.parts(operands), told)
         values = self.executor.patiently(self.client._gather(list(futures.values())), "a result on its way")
         results = dict(zip(futures, values, strict=True))
         return {name: np.asarray(fetched(operand, results.__getitem__)) for name, operand in operands.items()}
 
-    def watch(self, futures: list[Future], told: Callable[[int, int], None] | None) -> None:
-        """Waits for futures, and looks after the cluster meanwhile."""
+    def watch(
+        self, wanted: Callable[[], dict[Any, Future]], told: Callable[[int, int], None] | None
+    ) -> dict[Any, Future]:
+        """Waits for futures, and looks after the cluster meanwhile. Which are wanted may change on the way: a task that
+        is late is run by another worker too."""
         watch = _Watch(self.executor)
         while True:
-            _, waiting = _waited(futures, TICK)
-            for future in (*self.futures.values(), *self.picked.values(), *self.data.values()):
+            futures = wanted()
+            _, waiting = _waited(list(futures.values()), TICK)
+            for future in (*self.futures.values(), *self.picked.values(), *self.data.values(), *futures.values()):
                 if future.status == "error":
                     _raise(future)
                 if future.status in ("cancelled", "lost"):
@@ -390,10 +441,50 @@ class _Attempt:
             if told is not None:
                 told(sum(future.status == "finished" for future in self.futures.values()), len(self.futures))
             if not waiting:
-                return
+                return futures
             watch.look()
+            self.double()
+
+    # -- tasks that are late
+
+    def double(self) -> None:
+        """Gives tasks that are late to workers that have nothing to do. Whatever finishes first counts, once."""
+        for key, twin in list(self.twins.items()):
+            if self.futures[key].status == "finished" or twin.status in ("error", "cancelled", "lost"):
+                del self.twins[key]
+            elif twin.status == "finished":
+                self.adopt(key)
+        done = {key for key, future in self.futures.items() if future.status == "finished"}
+        late = [key for key in self.late.found(done, time.monotonic()) if key not in self.twins]
+        if not late:
+            return
+        try:
+            idle, placed = self.executor.on_scheduler(idle_workers, keys=[self.futures[key].key for key in late])
+        except (OSError, CancelledError):  # the next look at the cluster decides whether it is gone
+            return
+        by_key = {task.key: task for task in self.tasks}
+        for key in late:
+            place = placed.get(self.futures[key].key)
+            others = [address for address in idle if address != place]
+            if place is not None and others:
+                idle.remove(others[0])
+                self.twins[key] = self.submitted(by_key[key], workers=others[:1], allow_other_workers=True)
+
+    def adopt(self, key: str) -> None:
+        """The twin of a task takes its place: what waits for the task is submitted anew."""
+        self.futures[key] = self.twins.pop(key)
+        changed = {key}
+        for task in self.tasks:
+            if task.needs & changed and self.futures[task.key].status != "finished":
+                changed.add(task.key)
+                self.twins.pop(task.key, None)
+            if task.key in changed:
+                self.picked = {named: future for named, future in self.picked.items() if named[0] != task.key}
+                if task.key != key:
+                    self.futures[task.key] = self.submitted(task)
 
     def release(self) -> None:
+        self.twins.clear()
         self.picked.clear()
         self.futures.clear()
         self.data.clear()
