@@ -341,10 +341,10 @@ def digits() -> dict[str, Any]:
     return {"X": X, "t": X[:, :3].argmax(axis=1)}
 
 
-def trained(**options: Any) -> Any:
-    params = {"W1": "xavier", "W2": "xavier"}
+def trained(data: Any = None, params: Any = None, **options: Any) -> Any:
+    params = params or {"W1": "xavier", "W2": "xavier"}
     fixed = {"sizes": {"h": 5, "k": 3}, "batch_size": 16, "lr": 0.05, "progress": False, "epochs": 2}
-    return ts.fit(ts.program(NETWORK), params, digits(), **{**fixed, **options})
+    return ts.fit(ts.program(NETWORK), params, data or digits(), **{**fixed, **options})
 
 
 @pytest.mark.compiled
@@ -365,6 +365,58 @@ def test_a_training_in_shards_goes_on_where_it_stopped(tmp_path: Path) -> None:
         trained(shards=2, checkpoint=tmp_path / "c", resume=True)
     with pytest.raises(ArgumentError, match="its shards is 3, not None"):
         trained(checkpoint=tmp_path / "c", resume=True)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two trainings have the same bits."""
+    arrays = [[*run.params.values(), *run.state.values()] for run in (left, right)]
+    bits = [[array.tobytes() for array in own] for own in arrays]
+    return bits[0] == bits[1] and left.history.loss == right.history.loss
+
+
+@pytest.mark.compiled
+def test_shards_that_train_by_themselves_take_the_mean_of_what_they_learn() -> None:
+    """Three steps apart, by hand: each half of every batch is a training of its own."""
+    data, options = digits(), {"batch_size": 20, "epochs": 1, "shuffle": False, "optimizer": "sgd"}
+    got = trained(data={n: a[:40] for n, a in data.items()}, shards=2, average_every=3, **options)
+    first = trained(data={n: a[:1] for n, a in data.items()}, lr=1e-30, **options).params  # as it begins
+    halves = []
+    for half in (0, 10):
+        rows = np.concatenate([np.arange(start + half, start + half + 10) for start in (0, 20)])
+        own = {name: array[rows] for name, array in data.items()}
+        halves.append(trained(data=own, params=first, shards=1, **{**options, "batch_size": 10}))
+    for name, array in got.params.items():
+        assert np.allclose(array, (halves[0].params[name] + halves[1].params[name]) / 2, 1e-5, 1e-6), name
+    assert np.allclose(got.history.loss, np.mean([half.history.loss for half in halves], axis=0), 1e-5)
+
+
+@pytest.mark.compiled
+def test_a_mean_after_every_step_of_plain_descent_is_the_training() -> None:
+    options = {"optimizer": "sgd", "batch_size": 10, "lr": 0.5}
+    check_equal(trained(shards=2, average_every=1, **options).params, trained(shards=2, **options).params, 1e-5)
+    with pytest.raises(AssertionError):  # two steps apart are something else
+        check_equal(trained(shards=2, average_every=2, **options).params, trained(shards=2, **options).params, 1e-5)
+
+
+@pytest.mark.compiled
+def test_a_training_by_itself_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    """The last batch has two examples for three shards."""
+    options = {"shards": 3, "average_every": 3, "batch_size": 8}
+    whole = trained(**options)
+    trained(**options, epochs=1, checkpoint=tmp_path / "c")
+    assert same(trained(**options, checkpoint=tmp_path / "c", resume=True), whole)
+    with pytest.raises(ArgumentError, match="its average_every is 3, not 2"):
+        trained(**{**options, "average_every": 2}, checkpoint=tmp_path / "c", resume=True)
+    with pytest.raises(ArgumentError, match="its average_every is 3, not None"):
+        trained(shards=3, batch_size=8, checkpoint=tmp_path / "c", resume=True)
+
+
+def test_bad_numbers_of_steps_apart() -> None:
+    for every in (0, -1, 2.5, True, "2"):
+        with pytest.raises(ArgumentError, match="average_every"):
+            trained(shards=2, average_every=every)
+    with pytest.raises(ArgumentError, match="average_every is for a training in shards"):
+        trained(average_every=2)
 
 
 def test_bad_numbers_of_shards_of_a_training() -> None:

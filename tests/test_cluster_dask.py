@@ -21,7 +21,7 @@ import tensorswap as ts
 from tensorswap.errors import ArgumentError, BoundsError, ClusterError, LimitError
 
 from .cluster_programs import EXAMPLES, Example
-from .test_cluster import outputs, trained
+from .test_cluster import outputs, same, trained
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed: make cluster installs it")
 
@@ -195,6 +195,14 @@ def test_a_training_on_workers_has_the_bits_of_one_process(client: Any, tmp_path
     trained(shards=2, cluster=client, epochs=1, checkpoint=tmp_path / "c")
     resumed = trained(shards=2, cluster=client, checkpoint=tmp_path / "c", resume=True)
     assert all(resumed.params[name].tobytes() == want.params[name].tobytes() for name in want.params)
+
+
+def test_shards_that_train_by_themselves_have_the_bits_of_one_process(client: Any, tmp_path: Path) -> None:
+    options = {"shards": 3, "average_every": 2, "batch_size": 8}
+    want = trained(**options)
+    assert same(trained(**options, cluster=client), want)
+    trained(**options, cluster=client, epochs=1, checkpoint=tmp_path / "c")
+    assert same(trained(**options, cluster=client, checkpoint=tmp_path / "c", resume=True), want)
 
 
 KILLED = """

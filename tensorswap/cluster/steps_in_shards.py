@@ -3,17 +3,19 @@ examples are read where they lie, gradients meet in the same tree as the sums of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..arrays import Array
 from ..errors import ArgumentError
+from ..lazy import cached_property
 from ..program import Program
 from ..training.mapped import Mapped
 from ..training.shuffle import Rows
 from ..training.training_loop import Loop
+from .local_steps import LocalSteps
 from .serial import Serial
 from .sharded import HERE, SHARDS, Executor, executor_of
 from .sources import InFile, InMemory, Source
@@ -24,13 +26,42 @@ from .task_operands import Held, Operand, Plain, Taken, whole
 class StepsInShards:
     """Makes the steps of a training: on a cluster, or here, with the same bits."""
 
-    def __init__(self, program: Program, index: str, executor: Executor, shards: int) -> None:
+    def __init__(
+        self, program: Program, index: str, executor: Executor, shards: int, average_every: int | None = None
+    ) -> None:
         self.program, self.index, self.executor, self.shards = program, index, executor, shards
+        self.average_every = average_every  # steps that shards make by themselves
         self.graphs = Graphs()
         self.sources: dict[str, tuple[Any, Source]] = {}  # of examples, each for the array that it stands for
 
     def __call__(self, loop: Loop, rows: Rows, given: Mapping[str, Any]) -> Mapping[str, Array]:
         """The step on some examples: loss, metrics, new parameters and state."""
+        operands = self.given(loop, given)
+        for name in loop.data.examples:
+            operands[name] = self.examples(loop, name, rows)
+        made = self.graph(operands)
+        return self.executor.run(made.tasks, made.outputs)
+
+    def apart(
+        self, loop: Loop, batches: Rows, numbers: Sequence[Mapping[str, float]], given: Mapping[str, Any]
+    ) -> Mapping[str, Array]:
+        """A step of each shard by itself for each batch, and the mean of what they have learned; of what steps tell,
+        a number for each."""
+        own = {name: operand for name, operand in self.given(loop, given).items() if name in self.program.inputs}
+        names = [name for name in loop.data.examples if name in self.program.inputs]
+
+        def examples(rows: Rows) -> dict[str, Operand]:
+            return {name: self.examples(loop, name, rows) for name in names}
+
+        axes = {name: loop.data.axes[name] for name in names}
+        tasks, outputs = self.alone.tasks(batches, numbers, own, examples, axes, loop.update.results)
+        return self.executor.run(tasks, outputs)
+
+    @cached_property
+    def alone(self) -> LocalSteps:
+        return LocalSteps(self.program, self.shards)
+
+    def given(self, loop: Loop, given: Mapping[str, Any]) -> dict[str, Operand]:
         operands: dict[str, Operand] = {}
         for name, value in given.items():
             if type(value) in (bool, int, float):
@@ -38,10 +69,7 @@ class StepsInShards:
             else:
                 array = np.asarray(value)
                 operands[name] = Held(InMemory(array, kept=name in loop.data.fixed), whole(array.shape))
-        for name in loop.data.examples:
-            operands[name] = self.examples(loop, name, rows)
-        made = self.graph(operands)
-        return self.executor.run(made.tasks, made.outputs)
+        return operands
 
     def examples(self, loop: Loop, name: str, rows: Rows) -> Operand:
         data = loop.data
@@ -65,10 +93,10 @@ class StepsInShards:
         return self.graphs.graph(self.program.loops, own, {}, [(self.index, self.shards)])
 
 
-def train(program: Program, index: str, cluster: Any, shards: Any) -> StepsInShards:
+def train(program: Program, index: str, cluster: Any, shards: Any, average_every: int | None = None) -> StepsInShards:
     """`ts.fit(..., cluster=client, shards=n)`."""
     count = SHARDS if shards is None else shards
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ArgumentError(f"shards is a whole number above 0, not {str(shards)[:80]}", hint="shards=8")
     executor = Serial() if cluster is None or cluster == HERE else executor_of(cluster)
-    return StepsInShards(program, index, executor, count)
+    return StepsInShards(program, index, executor, count, average_every)

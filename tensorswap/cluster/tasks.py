@@ -40,6 +40,25 @@ class Leaf:
 
 
 @dataclass(frozen=True)
+class Steps(Leaf):
+    """Steps of a training, one after the other, each on the next examples; then a share of what they have made, so that
+    the shares of all shards add up to a mean."""
+
+    steps: tuple[Step, ...] = ()
+    axes: Mapping[str, int] = field(default_factory=dict)  # of examples
+    share: float = 1.0  # of parameters and state
+
+
+@dataclass(frozen=True)
+class Step:
+    """How many examples a step has here, the numbers that it is told, and its share of what all shards tell of it."""
+
+    examples: int
+    numbers: Mapping[str, float]
+    share: float
+
+
+@dataclass(frozen=True)
 class Lift:
     """Positions of an argmax= in a shard -> those in the whole: `axis` of the candidates starts later and is longer."""
 
@@ -87,7 +106,9 @@ class Task:
 def execute(work: Leaf | Join, operands: Mapping[str, Operand], results: Mapping[str, Any]) -> dict[str, Array]:
     """What a task gives."""
     arrays = {name: fetched(operand, results.__getitem__) for name, operand in operands.items()}
-    return joined(work, arrays) if isinstance(work, Join) else run(work, arrays)
+    if isinstance(work, Join):
+        return joined(work, arrays)
+    return stepped(work, arrays) if isinstance(work, Steps) else run(work, arrays)
 
 
 # -- programs
@@ -126,6 +147,26 @@ def run(leaf: Leaf, arrays: Mapping[str, Any]) -> dict[str, Array]:
         raise
     results = made if len(program.outputs) > 1 else {program.outputs[0]: made}
     return {name: np.asarray(array, leaf.dtypes[name]) for name, array in results.items()}
+
+
+def stepped(work: Steps, arrays: Mapping[str, Any]) -> dict[str, Array]:
+    """Parameters and state after the steps, and what each step told, all times their shares."""
+    examples = {name: arrays[name] for name in work.axes}
+    now = {name: value for name, value in arrays.items() if name not in work.axes}
+    told = {name: np.zeros(len(work.steps), dtype) for name, dtype in work.dtypes.items() if name not in now}
+    at = 0
+    for number, step in enumerate(work.steps):
+        if step.examples:
+            batch = {
+                name: array[(*(slice(None),) * work.axes[name], slice(at, at + step.examples))]
+                for name, array in examples.items()
+            }
+            at += step.examples
+            made = run(work, {**now, **step.numbers, **batch})
+            for name, values in told.items():
+                values[number] = made[name] * values.dtype.type(step.share)
+            now |= {name: made[name] for name in made.keys() - told.keys()}
+    return told | {name: now[name] * dtype.type(work.share) for name, dtype in work.dtypes.items() if name not in told}
 
 
 # -- joins

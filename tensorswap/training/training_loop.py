@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -30,7 +30,16 @@ LAST_STEP = 2**53
 EXAMPLES = 8  # of a batch that an error names
 
 
-Elsewhere = Callable[["Loop", Rows, Mapping[str, Any]], Mapping[str, Array]]
+class Elsewhere(Protocol):
+    """Who makes steps in parts: each for all parts together, or several for each part by itself."""
+
+    average_every: int | None  # steps that the parts make by themselves
+
+    def __call__(self, loop: Loop, rows: Rows, given: Mapping[str, Any]) -> Mapping[str, Array]: ...
+
+    def apart(
+        self, loop: Loop, batches: Rows, numbers: Sequence[Mapping[str, float]], given: Mapping[str, Any]
+    ) -> Mapping[str, Array]: ...
 
 
 class UndecidedStep(Exception):
@@ -184,6 +193,8 @@ class Loop:
         if switches().looking:
             return self.watched(batches, rates, first)
         if self.elsewhere is not None:
+            if self.elsewhere.average_every is not None:
+                return self.apart(batches, rates, first, self.elsewhere, self.elsewhere.average_every)
             return self.watched(batches, rates, first, self.elsewhere)
         steps, size = batches.shape
         chunk, types = self.chunk(size)
@@ -224,6 +235,24 @@ class Loop:
             for name, values in told.items():
                 values.append(results[name])
         return {name: np.array(values) for name, values in told.items()}
+
+    def apart(self, batches: Rows, rates: Array, first: int, elsewhere: Elsewhere, every: int) -> dict[str, Array]:
+        """Steps that the parts of a batch make by themselves, so many at a time."""
+        told: dict[str, list[Array]] = {name: [] for name in self.update.results}
+        own = {name: value for name, value in self.arguments({}).items() if name not in ("lr", "step")}
+        for start in range(0, len(batches), every):
+            own_rates = rates[start : start + every]
+            numbers = [self.update.numbers(rate, k) for k, rate in enumerate(own_rates, first + start + 1)]
+            try:
+                results = elsewhere.apart(self, batches[start : start + every], numbers, own)
+            except (NumberError, BoundsError) as error:
+                head = Fault(f"in the steps from {first + start + 1} to {first + start + len(numbers)}")
+                raise type(error)([head, *error.faults]) from None
+            for name, array in self.arrays.items():
+                array[...] = results[name]
+            for name, values in told.items():
+                values.append(results[name])
+        return {name: np.concatenate(values) for name, values in told.items()}
 
 
 def stretches(rows: Rows, size: int) -> Iterator[Rows]:
