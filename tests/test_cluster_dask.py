@@ -20,6 +20,7 @@ import pytest
 import tensorswap as ts
 from tensorswap.errors import ArgumentError, BoundsError, ClusterError, LimitError
 
+from . import digits_in_shards
 from .cluster_programs import EXAMPLES, Example
 from .test_cluster import outputs, same, trained
 
@@ -205,31 +206,48 @@ def test_shards_that_train_by_themselves_have_the_bits_of_one_process(client: An
     assert same(trained(**options, cluster=client, checkpoint=tmp_path / "c", resume=True), want)
 
 
-KILLED = """
-import sys
-from tests.test_cluster import trained
-if __name__ == "__main__":
-    trained(shards=2, epochs=40, checkpoint=sys.argv[1], checkpoint_seconds=0)
-    print("done")
-"""
+def kill_worker(client: Any) -> None:
+    nanny = next(iter(client.cluster.workers.values()))
+    if nanny.pid:
+        os.kill(nanny.pid, signal.SIGKILL)
 
 
-@pytest.mark.skipif(not LONG, reason="a training of its own: make cluster runs it")
-def test_a_training_that_was_killed_goes_on_with_the_same_bits(client: Any, tmp_path: Path) -> None:
-    want = trained(shards=2, epochs=40)
+def test_digits_on_two_workers_have_the_weights_of_one_process(client: Any, tmp_path: Path) -> None:
+    """A worker is killed on the way, the training is stopped and goes on."""
+    examples, epochs = (1437, 4) if LONG else (128, 2)
+    want = digits_in_shards.train(examples, epochs)
+    killer = threading.Timer(0.2, kill_worker, (client,))
+    options = {"cluster": client, "checkpoint": tmp_path / "c"}
+    killer.start()
+    digits_in_shards.train(examples, epochs // 2, **options)
+    killer.join()
+    got = digits_in_shards.train(examples, epochs, **options, resume=True)
+    assert got.step == want.step
+    assert same(got, want)
+
+
+@pytest.mark.skipif(not LONG, reason="a cluster of its own: make cluster runs it")
+def test_digits_that_were_killed_go_on_with_the_same_weights(client: Any, tmp_path: Path) -> None:
+    """All processes of a training are killed at once, twice."""
+    want = digits_in_shards.train(1437, 4)
     checkpoint, root = tmp_path / "c", str(Path(__file__).parent.parent)
-    command = [sys.executable, "-c", KILLED, str(checkpoint)]
-    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": root}, stdout=subprocess.PIPE, text=True) as run:
-        deadline = time.monotonic() + 120
-        while not checkpoint.exists() and run.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.005)
-        run.kill()
-        assert run.stdout is not None
-        assert run.stdout.read() == ""  # it had not finished
-    resumed = trained(shards=2, epochs=40, cluster=client, checkpoint=checkpoint, resume=True)
+    for _ in range(2):
+        command = [sys.executable, "-m", "tests.digits_in_shards", str(checkpoint), "1437", "4"]
+        before = checkpoint.read_bytes() if checkpoint.exists() else b""
+        with subprocess.Popen(
+            command, env={**os.environ, "PYTHONPATH": root}, stdout=subprocess.PIPE, text=True, start_new_session=True
+        ) as run:
+            deadline = time.monotonic() + 120
+            while run.poll() is None and time.monotonic() < deadline:
+                if checkpoint.exists() and checkpoint.read_bytes() != before:
+                    break
+                time.sleep(0.05)
+            os.killpg(run.pid, signal.SIGKILL)
+            assert run.stdout is not None
+            assert run.stdout.read() == ""  # it had not finished
+    resumed = digits_in_shards.train(1437, 4, cluster=client, checkpoint=checkpoint, resume=True)
     assert resumed.step == want.step
-    assert all(resumed.params[name].tobytes() == want.params[name].tobytes() for name in want.params)
-    assert resumed.history.loss == want.history.loss
+    assert same(resumed, want)
 
 
 @pytest.mark.skipif(not LONG, reason="it writes 1.6 GB of files: make cluster runs it")
