@@ -14,10 +14,11 @@ from hypothesis import HealthCheck, given, seed, settings
 import tensorswap as ts
 from benchmarks.cluster.model import MEASURED, WORKLOADS, model, simulate
 from tensorswap.cluster.late import Late
+from tensorswap.cluster.serial import Serial
 from tensorswap.cluster.shard_program import ranges
 from tensorswap.cluster.task_operands import Made
 from tensorswap.cluster.tasks import Join, Leaf, Lift, Task, joined
-from tensorswap.errors import ArgumentError, BoundsError, LimitError, ProgramError
+from tensorswap.errors import ArgumentError, BoundsError, ClusterError, LimitError, ProgramError
 from tensorswap.program import Program
 
 from .cluster_programs import EXAMPLES, NETWORK, SOFTMAX, Example
@@ -365,6 +366,31 @@ def test_a_training_in_shards_goes_on_where_it_stopped(tmp_path: Path) -> None:
         trained(shards=2, checkpoint=tmp_path / "c", resume=True)
     with pytest.raises(ArgumentError, match="its shards is 3, not None"):
         trained(checkpoint=tmp_path / "c", resume=True)
+
+
+class Failing:
+    """A cluster that is gone after some calls."""
+
+    def __init__(self, calls: int) -> None:
+        self.left = calls
+
+    def run(self, *arguments: Any) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise ClusterError("the cluster is gone")
+        return Serial().run(*arguments)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("every", [None, 2])
+def test_a_training_whose_cluster_is_gone_goes_on_from_where_it_stood(every: int | None, tmp_path: Path) -> None:
+    """Some of the steps that are made at a time were made already when it went."""
+    options = {"shards": 2, "batch_size": 1, "average_every": every}
+    whole = trained(**options)
+    for calls in (2, 3, 4, 7):
+        with pytest.raises(ClusterError):
+            trained(**options, cluster=Failing(calls), checkpoint=tmp_path / f"{calls}")
+        assert same(trained(**options, checkpoint=tmp_path / f"{calls}", resume=True), whole), calls
 
 
 def same(left: Any, right: Any) -> bool:

@@ -10,6 +10,7 @@ import warnings
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -31,7 +32,7 @@ from .tasks import Join, Leaf, Task, execute
 from .versions import refuse_others, versions
 
 INLINE = 2**15  # bytes of an operand that goes along with its task
-PICKED = 2**20  # bytes of a result of which a part is picked, if that is all that is needed
+PICKED = 2**20  # bytes of a result that are not needed, for which the rest is picked out
 KEPT = 2**30  # bytes of arrays that workers keep between calls
 TICK = 1.0  # seconds between two looks at the cluster
 SILENT = 10.0  # seconds after which a worker that says nothing is given up
@@ -55,12 +56,12 @@ _kept: WeakKeyDictionary[Client, _Kept] = WeakKeyDictionary()
 
 
 def run_task(
-    work: Leaf | Join, operands: Mapping[str, Operand], results: Mapping[str, Any], loops: Any = None
+    work: Leaf | Join, operands: Mapping[str, Operand], names: Sequence[str], results: Sequence[Any]
 ) -> dict[str, Array]:
-    """A task on a worker."""
-    if loops is not None and isinstance(work, Leaf):
-        work = replace(work, loops=loops[""].tobytes())
-    return execute(work, operands, results)
+    """A task on a worker: `names` are those of the results. A program that was sent by itself comes as the last one."""
+    if isinstance(work, Leaf) and not work.loops:
+        work = replace(work, loops=results[-1][""].tobytes())
+    return execute(work, operands, dict(zip(names, results, strict=False)))
 
 
 def pick(result: Mapping[str, Array], names: tuple[str, ...]) -> dict[str, Array]:
@@ -267,7 +268,7 @@ class _Attempt:
         self.picked: dict[tuple[str, tuple[str, ...]], Future] = {}
         self.data: dict[str, Future] = {}  # sent for this call, under the names that operands have for it
         self.names = {task.key: tuple(_gives(task.work)) for task in tasks}
-        self.small = {task.key: task.gives <= PICKED for task in tasks}
+        self.gives = {task.key: task.gives for task in tasks}
         self.sent: dict[tuple[int, Any], str] = {}
         self.late = Late(tasks)
         self.twins: dict[str, Future] = {}  # of tasks that are late
@@ -341,25 +342,44 @@ class _Attempt:
 
     # -- tasks
 
-    def submit(self) -> None:
+    def submit(self, outputs: Mapping[str, Operand]) -> None:
+        """All tasks, and the parts of results that are needed, in one message."""
         self.send()
-        for task in self.tasks:
-            self.futures[task.key] = self.submitted(task)
+        keys = {task.key: self.key(task.key) for task in self.tasks}
+        picks: dict[tuple[str, tuple[str, ...]], str] = {}
 
-    def submitted(self, task: Task, **options: Any) -> Future:
-        """The future of a task; of one that was submitted before, another."""
-        operands = {name: self.placed(operand) for name, operand in task.operands.items()}
-        needs = {leaf.task for o in operands.values() for leaf in leaves(o) if isinstance(leaf, Made)}
-        wanted = {key: self.part(key, operands) for key in needs}
-        work, loops = task.work, None
-        if isinstance(work, Leaf) and work.digest in self.data:
-            loops, work = self.data[work.digest], replace(work, loops=b"")
+        def part(key: str, operands: Mapping[str, Operand]) -> str:
+            names = self.picked_names(key, operands)
+            return keys[key] if names is None else picks.setdefault((key, names), self.key(f"{key}-part"))
+
+        graph: dict[str, Any] = {keys[task.key]: self.call(task, part) for task in self.tasks}
+        for key in _needs(outputs):
+            part(key, outputs)
+        graph |= {key: (partial(pick, names=names), keys[of]) for (of, names), key in picks.items()}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of large graphs: an operand beyond INLINE is sent apart
-            return self.client.submit(
-                run_task, work, operands, wanted, loops, key=self.key(task.key), pure=False, priority=-task.shard,
-                **options,
-            )  # fmt: skip
+            futures = self.client.get(graph, list(graph), sync=False)
+        made = dict(zip(graph, futures, strict=True))
+        self.futures = {task.key: made[keys[task.key]] for task in self.tasks}
+        self.picked = {of: made[key] for of, key in picks.items()}
+
+    def submitted(self, task: Task, **options: Any) -> Future:
+        """Another future of a task."""
+        call, results = self.call(task, self.part)
+        return self.client.submit(call, results, key=self.key(task.key), pure=False, priority=-task.shard, **options)
+
+    def call(
+        self, task: Task, part: Callable[[str, Mapping[str, Operand]], Any]
+    ) -> tuple[Callable[[Sequence[Any]], dict[str, Array]], list[Any]]:
+        """A task as a function of results, and these; `part` gives what stands for those of other tasks."""
+        operands = {name: self.placed(operand) for name, operand in task.operands.items()}
+        needs = _needs(operands)
+        results = [self.data[key] if key in self.data else part(key, operands) for key in needs]
+        work = task.work
+        if isinstance(work, Leaf) and work.digest in self.data:
+            results.append(self.data[work.digest])
+            work = replace(work, loops=b"")
+        return partial(run_task, work, operands, needs), results
 
     def key(self, name: str) -> str:
         """A name that no other submission has."""
@@ -370,17 +390,24 @@ class _Attempt:
         """What is needed of a task's result."""
         if key in self.data:
             return self.data[key]
-        names = {m.name for o in operands.values() for m in leaves(o) if isinstance(m, Made) and m.task == key}
-        return self.picked_of(key, tuple(sorted(names)))
-
-    def picked_of(self, key: str, names: tuple[str, ...]) -> Future:
-        if self.small[key] or set(names) == set(self.names[key]):
+        names = self.picked_names(key, operands)
+        if names is None:
             return self.futures[key]
         if (key, names) not in self.picked:
             self.picked[key, names] = self.client.submit(
-                pick, self.futures[key], names, key=self.key(f"{key}-picked"), pure=False
+                pick, self.futures[key], names, key=self.key(f"{key}-part"), pure=False
             )
         return self.picked[key, names]
+
+    def picked_names(self, key: str, operands: Mapping[str, Operand]) -> tuple[str, ...] | None:
+        """What is needed of a task's result, if the rest is so much that it should stay where it is."""
+        found: dict[str, int] = {}
+        for operand in operands.values():
+            for leaf in leaves(operand):
+                if isinstance(leaf, Made) and leaf.task == key:
+                    found[leaf.name] = max(found.get(leaf.name, 0), size(leaf))
+        rest = self.gives[key] - sum(found.values())
+        return tuple(sorted(found)) if rest > PICKED and len(found) < len(self.names[key]) else None
 
     # -- results
 
@@ -388,7 +415,7 @@ class _Attempt:
         self, outputs: Mapping[str, Operand], told: Callable[[int, int], None] | None,
         store: Callable[[str, int, Array], None] | None,
     ) -> dict[str, Array]:  # fmt: skip
-        self.submit()
+        self.submit(outputs)
         placed = {name: self.placed(operand) for name, operand in outputs.items()}
         if store is None:
             return self.fetched(placed, told)
@@ -398,7 +425,7 @@ class _Attempt:
         return {}
 
     def arrays(self, outputs: Mapping[str, Operand], told: Callable[[int, int], None] | None) -> dict[str, Any]:
-        self.submit()
+        self.submit(outputs)
         placed = {name: self.placed(operand) for name, operand in outputs.items()}
         self.watch(lambda: self.parts(placed), told)
         chunks: list[Future] = []
@@ -414,8 +441,7 @@ class _Attempt:
 
     def parts(self, operands: Mapping[str, Operand]) -> dict[str, Future]:
         """What is needed of each task for some operands."""
-        needs = {leaf.task for o in operands.values() for leaf in leaves(o) if isinstance(leaf, Made)}
-        return {key: self.part(key, operands) for key in needs}
+        return {key: self.part(key, operands) for key in _needs(operands)}
 
     def fetched(self, operands: Mapping[str, Operand], told: Callable[[int, int], None] | None) -> dict[str, Array]:
         """Outputs, when they are there."""
@@ -488,6 +514,11 @@ class _Attempt:
         self.picked.clear()
         self.futures.clear()
         self.data.clear()
+
+
+def _needs(operands: Mapping[str, Operand]) -> tuple[str, ...]:
+    """The tasks whose results some operands are made of."""
+    return tuple(sorted({leaf.task for o in operands.values() for leaf in leaves(o) if isinstance(leaf, Made)}))
 
 
 def _key(held: Held) -> tuple[int, Any]:

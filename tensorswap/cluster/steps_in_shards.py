@@ -21,6 +21,10 @@ from .sharded import HERE, SHARDS, Executor, executor_of
 from .sources import InFile, InMemory, Source
 from .task_graph import Graph, Graphs
 from .task_operands import Held, Operand, Plain, Taken, whole
+from .tasks import Task
+
+CHAIN = 16  # steps that are handed out at a time, at most
+HELD = 2**28  # bytes that their results may take
 
 
 class StepsInShards:
@@ -31,16 +35,35 @@ class StepsInShards:
     ) -> None:
         self.program, self.index, self.executor, self.shards = program, index, executor, shards
         self.average_every = average_every  # steps that shards make by themselves
+        self.left = HELD  # bytes that a step leaves on the workers until its results are fetched
         self.graphs = Graphs()
         self.sources: dict[str, tuple[Any, Source]] = {}  # of examples, each for the array that it stands for
 
-    def __call__(self, loop: Loop, rows: Rows, given: Mapping[str, Any]) -> Mapping[str, Array]:
-        """The step on some examples: loss, metrics, new parameters and state."""
-        operands = self.given(loop, given)
-        for name in loop.data.examples:
-            operands[name] = self.examples(loop, name, rows)
-        made = self.graph(operands)
-        return self.executor.run(made.tasks, made.outputs)
+    def together(
+        self, loop: Loop, batches: Rows, numbers: Sequence[Mapping[str, float]], given: Mapping[str, Any]
+    ) -> Mapping[str, Array]:
+        """A step of all shards for each batch: new parameters and state, and of what steps tell, a number for each.
+        What one step learns goes to the next where it lies: weights come back after the last."""
+        operands, told = self.given(loop, given), loop.update.results
+        tasks: list[Task] = []
+        outputs: dict[str, Operand] = {}
+        for number, (rows, own) in enumerate(zip(batches, numbers, strict=True)):
+            operands |= {name: Plain(value) for name, value in own.items()}
+            operands |= {name: self.examples(loop, name, rows) for name in loop.data.examples}
+            made = self.graph(operands).named(f"step {number} ")
+            tasks += made.tasks
+            self.left = sum(task.gives for task in made.tasks)
+            outputs |= {f"{number} {name}": made.outputs[name] for name in told}
+            operands |= {name: operand for name, operand in made.outputs.items() if name not in told}
+        kept = [name for name in self.program.outputs if name not in told]
+        found = self.executor.run(tasks, outputs | {name: operands[name] for name in kept})
+        values = {name: np.array([found[f"{k} {name}"] for k in range(len(batches))]) for name in told}
+        return values | {name: found[name] for name in kept}
+
+    @property
+    def steps_at_a_time(self) -> int:
+        """One, until it is known what a step leaves on the workers."""
+        return self.average_every or max(min(CHAIN, HELD // max(self.left, 1)), 1)
 
     def apart(
         self, loop: Loop, batches: Rows, numbers: Sequence[Mapping[str, float]], given: Mapping[str, Any]

@@ -333,7 +333,13 @@ class _Run:
             numbers = np.arange(first, first + len(batches), dtype=np.float64)
             factors = self.schedule(numbers, total or max(first + len(batches), 1))
             before = {name: array.copy() for name, array in loop.arrays.items()}
-            told = self.made(loop, batches, factors * self.settings.lr, first, before)
+            try:
+                told = self.made(loop, batches, factors * self.settings.lr, first, before)
+            except SwapError as error:
+                if error.result is None:  # a cluster is gone: back to where the position says that the run stands
+                    for name, array in before.items():
+                        loop.arrays[name][...] = array
+                raise
             wrong = ~np.isfinite(told[self.settings.loss])
             if wrong.any():
                 at = int(np.argmax(wrong))
