@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from .tasks import Leaf, Task
+from .tasks import Task
 
 GRACE = 3.0  # seconds by which a task may always be later than the others
 TIMES = 2.0  # as long as others of its kind, at least
@@ -42,8 +42,7 @@ class Late:
 
 def _kind(task: Task) -> Any:
     """Tasks that give the same tensors do much the same work: the shards of a stage, or the joins of one."""
-    work = task.work
-    return (type(work), *(work.dtypes if isinstance(work, Leaf) else work.operators))
+    return (type(task.work), *task.work.names)
 
 
 async def idle_workers(dask_scheduler: Any, keys: Sequence[str]) -> tuple[list[str], dict[str, str]]:

@@ -8,7 +8,7 @@ import pickle
 import time
 import warnings
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -28,7 +28,7 @@ from .shard_plan import needed
 from .silent import limits_of_workers, without_silent
 from .sources import InGraph, InMemory, digest_of
 from .task_operands import Held, Joined, Made, Operand, Taken, fetched, leaves, size
-from .tasks import Join, Leaf, Task, execute
+from .tasks import Leaf, Task, Work, execute
 from .versions import refuse_others, versions
 
 INLINE = 2**15  # bytes of an operand that goes along with its task
@@ -56,7 +56,7 @@ _kept: WeakKeyDictionary[Client, _Kept] = WeakKeyDictionary()
 
 
 def run_task(
-    work: Leaf | Join, operands: Mapping[str, Operand], names: Sequence[str], results: Sequence[Any]
+    work: Work, operands: Mapping[str, Operand], names: Sequence[str], results: Sequence[Any]
 ) -> dict[str, Array]:
     """A task on a worker: `names` are those of the results. A program that was sent by itself comes as the last one."""
     if isinstance(work, Leaf) and not work.loops:
@@ -267,7 +267,7 @@ class _Attempt:
         self.futures: dict[str, Future] = {}
         self.picked: dict[tuple[str, tuple[str, ...]], Future] = {}
         self.data: dict[str, Future] = {}  # sent for this call, under the names that operands have for it
-        self.names = {task.key: tuple(_gives(task.work)) for task in tasks}
+        self.names = {task.key: task.work.names for task in tasks}
         self.gives = {task.key: task.gives for task in tasks}
         self.sent: dict[tuple[int, Any], str] = {}
         self.late = Late(tasks)
@@ -528,10 +528,6 @@ def _key(held: Held) -> tuple[int, Any]:
 def _is_inline(held: Held) -> bool:
     """Small enough to go along with each task that reads it."""
     return isinstance(held.source, InMemory) and size(held) <= INLINE
-
-
-def _gives(work: Leaf | Join) -> Iterator[str]:
-    yield from work.dtypes if isinstance(work, Leaf) else work.operators
 
 
 def _raise(future: Future) -> None:

@@ -15,6 +15,7 @@ from ..program import Program
 from ..training.mapped import Mapped
 from ..training.shuffle import Rows
 from ..training.training_loop import Loop
+from . import grouping
 from .local_steps import LocalSteps
 from .serial import Serial
 from .sharded import HERE, SHARDS, Executor, executor_of
@@ -51,14 +52,17 @@ class StepsInShards:
             operands |= {name: Plain(value) for name, value in own.items()}
             operands |= {name: self.examples(loop, name, rows) for name in loop.data.examples}
             made = self.graph(operands).named(f"step {number} ")
-            tasks += made.tasks
-            self.left = sum(task.gives for task in made.tasks)
-            outputs |= {f"{number} {name}": made.outputs[name] for name in told}
-            operands |= {name: operand for name, operand in made.outputs.items() if name not in told}
+            own_tasks, found = made.tasks, made.outputs
+            if self.shards <= grouping.SHARDS:
+                own_tasks, found = grouping.grouped(made.tasks, made.outputs, f"end of step {number}")
+            tasks += own_tasks
+            self.left = sum(task.gives for task in own_tasks)
+            outputs |= {f"{number} {name}": found[name] for name in told}
+            operands |= {name: operand for name, operand in found.items() if name not in told}
         kept = [name for name in self.program.outputs if name not in told]
-        found = self.executor.run(tasks, outputs | {name: operands[name] for name in kept})
-        values = {name: np.array([found[f"{k} {name}"] for k in range(len(batches))]) for name in told}
-        return values | {name: found[name] for name in kept}
+        results = self.executor.run(tasks, outputs | {name: operands[name] for name in kept})
+        values = {name: np.array([results[f"{k} {name}"] for k in range(len(batches))]) for name in told}
+        return values | {name: results[name] for name in kept}
 
     @property
     def steps_at_a_time(self) -> int:

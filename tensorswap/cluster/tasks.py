@@ -38,6 +38,11 @@ class Leaf:
     makes: int = 0  # bytes of all tensors that it writes
     nanoseconds: float = 0.0  # that it takes on one core, about
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of what it gives."""
+        return tuple(self.dtypes)
+
 
 @dataclass(frozen=True)
 class Steps(Leaf):
@@ -85,13 +90,45 @@ class Join:
     best: Mapping[str, str] = field(default_factory=dict)
     lifts: tuple[Mapping[str, Lift], Mapping[str, Lift]] = field(default_factory=lambda: ({}, {}))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of what it gives."""
+        return tuple(self.operators)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A task of a group: the names of its operands, and those that other members make."""
+
+    key: str
+    work: Work
+    operands: tuple[str, ...]
+    inner: Mapping[str, Operand]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Tasks that run one after the other as one. It gives some of their results, and reads what they read, each under
+    the name of its task and its own."""
+
+    members: tuple[Member, ...]
+    gives: tuple[tuple[str, str], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of what it gives."""
+        return tuple(f"{key} {name}" for key, name in self.gives)
+
+
+Work = Leaf | Join | Group
+
 
 @dataclass(frozen=True)
 class Task:
     """`operands` by name; a join has `left` and `right` before its names."""
 
     key: str
-    work: Leaf | Join
+    work: Work
     operands: Mapping[str, Operand]
     shard: int  # where it stands among the shards, so that neighbours can be near each other
     gives: int = 0  # bytes
@@ -103,12 +140,25 @@ class Task:
         return frozenset(leaf.task for leaf in found if isinstance(leaf, Made))
 
 
-def execute(work: Leaf | Join, operands: Mapping[str, Operand], results: Mapping[str, Any]) -> dict[str, Array]:
+def execute(work: Work, operands: Mapping[str, Operand], results: Mapping[str, Any]) -> dict[str, Array]:
     """What a task gives."""
-    arrays = {name: fetched(operand, results.__getitem__) for name, operand in operands.items()}
-    if isinstance(work, Join):
-        return joined(work, arrays)
-    return stepped(work, arrays) if isinstance(work, Steps) else run(work, arrays)
+    return of_arrays(work, {name: fetched(operand, results.__getitem__) for name, operand in operands.items()})
+
+
+def of_arrays(work: Work, arrays: Mapping[str, Any]) -> dict[str, Array]:
+    match work:
+        case Join():
+            return joined(work, arrays)
+        case Steps():
+            return stepped(work, arrays)
+        case Leaf():
+            return run(work, arrays)
+    made: dict[str, dict[str, Array]] = {}
+    for member in work.members:
+        inner = {name: fetched(operand, made.__getitem__) for name, operand in member.inner.items()}
+        own = {name: inner[name] if name in inner else arrays[f"{member.key} {name}"] for name in member.operands}
+        made[member.key] = of_arrays(member.work, own)
+    return {f"{key} {name}": made[key][name] for key, name in work.gives}
 
 
 # -- programs
