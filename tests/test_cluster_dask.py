@@ -27,7 +27,7 @@ from .test_cluster import outputs, same, trained
 distributed = pytest.importorskip("distributed", reason="dask is not installed: make cluster installs it")
 
 from tensorswap.cluster.local_cluster import start  # noqa: E402
-from tensorswap.cluster.on_dask import OnDask  # noqa: E402
+from tensorswap.cluster.on_dask import Lost, OnDask  # noqa: E402
 from tensorswap.cluster.versions import refuse_others, versions  # noqa: E402  # it needs no dask, the rest does
 
 BIN = str(Path(sys.executable).parent)
@@ -338,6 +338,21 @@ def test_a_worker_that_is_hit_changes_nothing(client: Any, number: signal.Signal
             rounds += 1
         thread.join()
         assert done
+
+
+def test_a_result_that_went_with_its_only_worker_is_given_up(client: Any) -> None:
+    """Dask would wait for ever: the task may run nowhere else."""
+    client.wait_for_workers(2, timeout=120)
+    nanny = next(iter(client.cluster.workers.values()))
+    future = client.submit(len, "ab", workers=[nanny.worker_address], allow_other_workers=False, pure=False)
+    distributed.wait(future, timeout=60)
+    before = nanny.pid
+    assert before
+    os.kill(before, signal.SIGKILL)
+    while future.status == "finished":
+        time.sleep(0.05)
+    with pytest.raises(Lost):
+        OnDask(client).gathered([future], "a number")
 
 
 def test_a_shard_that_is_too_large_for_a_worker(client: Any) -> None:

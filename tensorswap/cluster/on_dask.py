@@ -165,7 +165,7 @@ class OnDask:
         }
         _waited(list(asked.values()), self.silent)
         there = {address: future for address, future in asked.items() if future.status == "finished"}
-        values = self.patiently(self.client._gather(list(there.values())), "the versions of a worker")
+        values = self.gathered(list(there.values()), "the version of a worker")
         answers = dict(zip(there, values, strict=True))
         refuse_others({**answers, **{a: f.exception() for a, f in asked.items() if f.status == "error"}})
         self.kept.known |= answers.keys()
@@ -209,8 +209,14 @@ class OnDask:
 
     # -- during a call
 
-    def patiently(self, asked: Coroutine[Any, Any, Any], what: str) -> Any:
-        """What a coroutine of the client gives; given up if a worker falls silent, since it may wait for that."""
+    def gathered(self, futures: list[Future], what: str) -> list[Any]:
+        """The results of futures that are finished; given up if one is lost on the way: it may never come back."""
+        found: list[Any] = self.patiently(self.client._gather(futures), what, futures)
+        return found
+
+    def patiently(self, asked: Coroutine[Any, Any, Any], what: str, of: Sequence[Future] = ()) -> Any:
+        """What a coroutine of the client gives; given up if a worker falls silent, since it may wait for that, or if a
+        future is not finished any more."""
         future = asyncio.run_coroutine_threadsafe(asked, self.client.loop.asyncio_loop)
         watch = _Watch(self)
         while True:
@@ -219,7 +225,7 @@ class OnDask:
             except (OSError, CancelledError, KeyError) as error:
                 if future.done():
                     raise Lost(f"{what} was lost: {str(error)[:200]}") from error
-            if watch.look():
+            if watch.look() or any(each.status != "finished" for each in of):
                 future.cancel()
                 raise Lost(f"{what} was lost with a worker")
 
@@ -446,7 +452,7 @@ class _Attempt:
     def fetched(self, operands: Mapping[str, Operand], told: Callable[[int, int], None] | None) -> dict[str, Array]:
         """Outputs, when they are there."""
         futures = self.watch(lambda: self.parts(operands), told)
-        values = self.executor.patiently(self.client._gather(list(futures.values())), "a result on its way")
+        values = self.executor.gathered(list(futures.values()), "a result on its way")
         results = dict(zip(futures, values, strict=True))
         return {name: np.asarray(fetched(operand, results.__getitem__)) for name, operand in operands.items()}
 
