@@ -310,7 +310,7 @@ class Program(Runnable):
         """The program cut along an index, or several: called as it is, and run as shards on the workers of a client of
         Dask's (those of this machine if there is none). Its results depend on the number of shards, not on who runs
         them. With `memory`, shards run here, one after the other, each within so much; large outputs go to files, in
-        the folder `out` if it is given."""
+        the folder `out` if it is given. With `out="dask"`, outputs are Dask arrays, and stay on the workers."""
         made: Sharded = method("shard")(self, index, client, shards, memory, out)
         return made
 

@@ -13,9 +13,12 @@ from hypothesis import HealthCheck, given, seed, settings
 
 import tensorswap as ts
 from benchmarks.cluster.model import MEASURED, WORKLOADS, model, simulate
+from tensorswap.cluster.late import Late
+from tensorswap.cluster.serial import Serial
 from tensorswap.cluster.shard_program import ranges
-from tensorswap.cluster.tasks import Join, Lift, joined
-from tensorswap.errors import ArgumentError, BoundsError, LimitError, ProgramError
+from tensorswap.cluster.task_operands import Made
+from tensorswap.cluster.tasks import Join, Leaf, Lift, Task, joined
+from tensorswap.errors import ArgumentError, BoundsError, ClusterError, LimitError, ProgramError
 from tensorswap.program import Program
 
 from .cluster_programs import EXAMPLES, NETWORK, SOFTMAX, Example
@@ -108,6 +111,7 @@ BAD = [
     ({"shards": [2, 2]}, "shards has 2 numbers for 1 indices"),
     ({"client": 5}, "a cluster is a client of Dask's"),
     ({"memory": "much"}, "memory is 'much'"),
+    ({"out": 5}, "out is the path of a folder"),
 ]
 
 
@@ -160,6 +164,14 @@ def test_an_empty_index() -> None:
     assert got["Y"].tolist() == [0, 0, 0]
     assert got["Z"].shape == (0, 3)
     assert got["k"].tolist() == [-1, -1, -1]
+
+
+def test_positions_among_no_candidates() -> None:
+    """The index that is cut has positions, another one has none."""
+    program = ts.program("k argmax= X[b,i]\nn[b] argmin= X[b,i]\nm[i] argmax= X[b,i]")
+    for shape in ((4, 0), (0, 4)):
+        for index in ("b", "i"):
+            assert check_cut(program, {"X": np.zeros(shape)}, index, 2, 0)
 
 
 def test_positions_are_joined_as_one_machine_finds_them() -> None:
@@ -217,6 +229,19 @@ def test_the_bits_depend_on_the_number_of_shards_alone() -> None:
     found = {shards: program.shard("b", client="serial", shards=shards)(X=X).tobytes() for shards in range(1, 9)}
     again = {shards: program.shard("b", client="serial", shards=shards)(X=X).tobytes() for shards in range(1, 9)}
     assert found == again
+
+
+def test_tasks_that_are_late_are_told_from_tasks_that_wait() -> None:
+    leaf = Leaf(b"", "", {}, {"s": np.dtype(float)})
+    first, second, third = (Task(f"t{k}", leaf, {}, k) for k in range(3))
+    join = Task("t3", Join({"s": "+="}), {"left s": Made("t0", "s", (), np.dtype(float))}, 0)
+    late = Late((first, second, third, join))
+    assert late.found(set(), 0.0) == []
+    assert late.found({"t0"}, 1.0) == []
+    assert late.found({"t0"}, 4.9) == []  # twice the second of t0, and the grace
+    assert late.found({"t0"}, 5.1) == ["t1", "t2"]  # but not the join: there is none to compare it with
+    assert late.found({"t0", "t1"}, 6.0) == []  # it takes longer than was thought
+    assert late.found({"t0", "t1"}, 20.0) == ["t2"]
 
 
 # -- what is cut
@@ -277,6 +302,19 @@ def test_memory_is_kept_and_large_outputs_go_to_files(tmp_path: Path) -> None:
     assert (program.shard(["i", "j"], memory="100 KB")(A=mapped, B=B) == 64).all()
 
 
+def test_a_file_that_is_read_may_be_the_one_that_is_written(tmp_path: Path) -> None:
+    q = ts.program("X[b] = X[b] + 1\ns += X[b]\nk[c] = Z[c]").shard("b", client="serial", shards=2, out=tmp_path)
+    first = q(X=np.arange(5.0), Z=np.zeros(0))
+    second = q(X=first["X"], Z=np.zeros(0))
+    assert second["X"].tolist() == [2, 3, 4, 5, 6]
+    assert first["X"].tolist() == [1, 2, 3, 4, 5]
+    assert np.load(tmp_path / "X.npy").tolist() == [2, 3, 4, 5, 6]
+    assert float(np.load(tmp_path / "s.npy")) == 20
+    with pytest.raises(BoundsError):
+        ts.program("Y[b] = E[t[b]]").shard("b", client="serial", out=tmp_path)(E=np.ones(3), t=np.array([7, 9]))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["X.npy", "k.npy", "s.npy"]
+
+
 def test_zarr_and_xarray(tmp_path: Path) -> None:
     xarray = pytest.importorskip("xarray", reason="xarray is not installed: make cluster installs it")
     zarr = pytest.importorskip("zarr", reason="zarr is not installed: make cluster installs it")
@@ -288,6 +326,9 @@ def test_zarr_and_xarray(tmp_path: Path) -> None:
     assert (program.shard("b", client="serial", shards=3)(X=stored, W=W) == want).all()
     turned = xarray.DataArray(X.T, dims=("i", "b"))
     assert (program.shard("b", client="serial", shards=3)(X=turned, W=xarray.DataArray(W, dims=("i",))) == want).all()
+    assert (program.shard("b", client="serial", shards=3)(X=xarray.Variable(("b", "i"), X), W=W) == want).all()
+    with pytest.raises(ArgumentError, match="X is an xarray Dataset"):
+        program.shard("b", client="serial")(X=xarray.Dataset({"X": turned}), W=W)
     with pytest.raises(ArgumentError, match="has the dimensions i, c"):
         program.shard("b", client="serial")(X=xarray.DataArray(X.T, dims=("i", "c")), W=W)
 
@@ -301,10 +342,10 @@ def digits() -> dict[str, Any]:
     return {"X": X, "t": X[:, :3].argmax(axis=1)}
 
 
-def trained(**options: Any) -> Any:
-    params = {"W1": "xavier", "W2": "xavier"}
+def trained(data: Any = None, params: Any = None, **options: Any) -> Any:
+    params = params or {"W1": "xavier", "W2": "xavier"}
     fixed = {"sizes": {"h": 5, "k": 3}, "batch_size": 16, "lr": 0.05, "progress": False, "epochs": 2}
-    return ts.fit(ts.program(NETWORK), params, digits(), **{**fixed, **options})
+    return ts.fit(ts.program(NETWORK), params, data or digits(), **{**fixed, **options})
 
 
 @pytest.mark.compiled
@@ -313,6 +354,22 @@ def test_a_training_in_shards_is_the_training() -> None:
     check_equal(parts.params, whole.params, 1e-4)
     assert np.allclose(parts.history.loss, whole.history.loss, 1e-4)
     assert (trained(shards=3).params["W1"] == parts.params["W1"]).all()
+
+
+@pytest.mark.compiled
+def test_joins_that_run_as_one_task_change_no_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    handed: list[int] = []
+
+    class Counting(Serial):
+        def run(self, tasks: Any, *arguments: Any) -> Any:
+            handed.append(len(tasks))
+            return super().run(tasks, *arguments)
+
+    together = trained(shards=3, clip=0.5, cluster=Counting(), batch_size=50)
+    assert max(handed) == 4  # three shards, and what follows them
+    monkeypatch.setattr("tensorswap.cluster.grouping.SHARDS", 0)
+    assert same(trained(shards=3, clip=0.5, cluster=Counting(), batch_size=50), together)
+    assert max(handed) > 4
 
 
 @pytest.mark.compiled
@@ -325,6 +382,83 @@ def test_a_training_in_shards_goes_on_where_it_stopped(tmp_path: Path) -> None:
         trained(shards=2, checkpoint=tmp_path / "c", resume=True)
     with pytest.raises(ArgumentError, match="its shards is 3, not None"):
         trained(checkpoint=tmp_path / "c", resume=True)
+
+
+class Failing:
+    """A cluster that is gone after some calls."""
+
+    def __init__(self, calls: int) -> None:
+        self.left = calls
+
+    def run(self, *arguments: Any) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise ClusterError("the cluster is gone")
+        return Serial().run(*arguments)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("every", [None, 2])
+def test_a_training_whose_cluster_is_gone_goes_on_from_where_it_stood(every: int | None, tmp_path: Path) -> None:
+    """Some of the steps that are made at a time were made already when it went."""
+    options = {"shards": 2, "batch_size": 1, "average_every": every}
+    whole = trained(**options)
+    for calls in (2, 3, 4, 7):
+        with pytest.raises(ClusterError):
+            trained(**options, cluster=Failing(calls), checkpoint=tmp_path / f"{calls}")
+        assert same(trained(**options, checkpoint=tmp_path / f"{calls}", resume=True), whole), calls
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two trainings have the same bits."""
+    arrays = [[*run.params.values(), *run.state.values()] for run in (left, right)]
+    bits = [[array.tobytes() for array in own] for own in arrays]
+    return bits[0] == bits[1] and left.history.loss == right.history.loss
+
+
+@pytest.mark.compiled
+def test_shards_that_train_by_themselves_take_the_mean_of_what_they_learn() -> None:
+    """Three steps apart, by hand: each half of every batch is a training of its own."""
+    data, options = digits(), {"batch_size": 20, "epochs": 1, "shuffle": False, "optimizer": "sgd"}
+    got = trained(data={n: a[:40] for n, a in data.items()}, shards=2, average_every=3, **options)
+    first = trained(data={n: a[:1] for n, a in data.items()}, lr=1e-30, **options).params  # as it begins
+    halves = []
+    for half in (0, 10):
+        rows = np.concatenate([np.arange(start + half, start + half + 10) for start in (0, 20)])
+        own = {name: array[rows] for name, array in data.items()}
+        halves.append(trained(data=own, params=first, shards=1, **{**options, "batch_size": 10}))
+    for name, array in got.params.items():
+        assert np.allclose(array, (halves[0].params[name] + halves[1].params[name]) / 2, 1e-5, 1e-6), name
+    assert np.allclose(got.history.loss, np.mean([half.history.loss for half in halves], axis=0), 1e-5)
+
+
+@pytest.mark.compiled
+def test_a_mean_after_every_step_of_plain_descent_is_the_training() -> None:
+    options = {"optimizer": "sgd", "batch_size": 10, "lr": 0.5}
+    check_equal(trained(shards=2, average_every=1, **options).params, trained(shards=2, **options).params, 1e-5)
+    with pytest.raises(AssertionError):  # two steps apart are something else
+        check_equal(trained(shards=2, average_every=2, **options).params, trained(shards=2, **options).params, 1e-5)
+
+
+@pytest.mark.compiled
+def test_a_training_by_itself_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    """The last batch has two examples for three shards."""
+    options = {"shards": 3, "average_every": 3, "batch_size": 8}
+    whole = trained(**options)
+    trained(**options, epochs=1, checkpoint=tmp_path / "c")
+    assert same(trained(**options, checkpoint=tmp_path / "c", resume=True), whole)
+    with pytest.raises(ArgumentError, match="its average_every is 3, not 2"):
+        trained(**{**options, "average_every": 2}, checkpoint=tmp_path / "c", resume=True)
+    with pytest.raises(ArgumentError, match="its average_every is 3, not None"):
+        trained(shards=3, batch_size=8, checkpoint=tmp_path / "c", resume=True)
+
+
+def test_bad_numbers_of_steps_apart() -> None:
+    for every in (0, -1, 2.5, True, "2"):
+        with pytest.raises(ArgumentError, match="average_every"):
+            trained(shards=2, average_every=every)
+    with pytest.raises(ArgumentError, match="average_every is for a training in shards"):
+        trained(average_every=2)
 
 
 def test_bad_numbers_of_shards_of_a_training() -> None:

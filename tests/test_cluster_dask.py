@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -17,15 +18,16 @@ import numpy as np
 import pytest
 
 import tensorswap as ts
-from tensorswap.errors import BoundsError, ClusterError, LimitError
+from tensorswap.errors import ArgumentError, BoundsError, ClusterError, LimitError
 
+from . import digits_in_shards
 from .cluster_programs import EXAMPLES, Example
-from .test_cluster import outputs, trained
+from .test_cluster import outputs, same, trained
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed: make cluster installs it")
 
 from tensorswap.cluster.local_cluster import start  # noqa: E402
-from tensorswap.cluster.on_dask import OnDask  # noqa: E402
+from tensorswap.cluster.on_dask import Lost, OnDask  # noqa: E402
 from tensorswap.cluster.versions import refuse_others, versions  # noqa: E402  # it needs no dask, the rest does
 
 BIN = str(Path(sys.executable).parent)
@@ -104,6 +106,69 @@ def test_dask_arrays_and_files(client: Any, tmp_path: Path) -> None:
     assert (stored == want).all()
 
 
+def test_outputs_may_stay_on_the_workers(client: Any) -> None:
+    dask_array = pytest.importorskip("dask.array", reason="dask is not installed whole")
+    X = np.random.default_rng(0).standard_normal((21, 600)).astype(np.float32)
+    program = ts.program("Y[b,i] = X[b,i] * 2\ns += X[b,i]\nm[i] max= X[b,i]\nZ[b] += X[b,i]")
+    for cut, shards in (("b", 3), (["b", "i"], (3, 2)), ("i", 1)):
+        want = program.shard(cut, client="serial", shards=shards)(X=X)
+        q = program.shard(cut, client=client, shards=shards, out="dask")
+        got = q(X=X)
+        assert all(isinstance(array, dask_array.Array) for array in got.values())
+        for name, array in want.items():
+            assert (got[name].dtype, got[name].shape) == (array.dtype, array.shape)
+            assert got[name].compute().tobytes() == array.tobytes()
+    assert got["Y"].chunks == ((21,), (600,))
+    assert program.shard("b", client=client, shards=3, out="dask")(X=X)["Y"].chunks == ((7, 7, 7), (600,))
+    again = ts.program("s += Y[b,i]").shard("b", client=client, shards=3)  # what came out goes in
+    assert again(Y=got["Y"]).tobytes() == again(Y=want["Y"]).tobytes()
+    assert float(got["Y"].sum().compute()) == pytest.approx(float(want["Y"].sum()), rel=1e-4)
+    with pytest.raises(ArgumentError, match='out="dask" gives arrays on the workers'):
+        program.shard("b", client="serial", out="dask")(X=X)
+
+
+def test_a_worker_that_is_slow_is_not_waited_for(client: Any) -> None:
+    """One worker holds its tasks until the call is over: another one must have run them too. Nothing counts twice."""
+    client.wait_for_workers(2, timeout=120)
+    X = np.random.default_rng(0).standard_normal((40, 30))
+    program = ts.program("s += X[b,i]\nY[b] += X[b,i]\nm max= Y[b] * s\nk argmax= X[b,i]")
+    want = program.shard("b", client="serial", shards=4)(X=X)
+    q = program.shard("b", client=client, shards=4)
+    q(X=X)
+    slow = next(iter(client.scheduler_info(n_workers=-1)["workers"]))
+    client.run(hold, workers=[slow])
+    try:
+        got = q(X=X)
+    finally:
+        held = client.run(let_go, workers=[slow])
+    assert held[slow]  # it had a task
+    assert all(got[name].tobytes() == want[name].tobytes() for name in want)
+
+
+def hold() -> None:
+    """From now on tasks of this worker wait."""
+    from tensorswap.cluster import on_dask
+
+    event, execute = threading.Event(), on_dask.execute
+
+    def waiting(*arguments: Any) -> Any:
+        event.held = True  # type: ignore[attr-defined]
+        if not event.wait(120):
+            raise TimeoutError("nobody else has run the task")
+        return execute(*arguments)
+
+    on_dask.execute, on_dask.held_back = waiting, (event, execute)  # type: ignore[attr-defined]
+
+
+def let_go() -> bool:
+    """Ends that; whether a task had to wait."""
+    from tensorswap.cluster import on_dask
+
+    event, on_dask.execute = on_dask.held_back  # type: ignore[attr-defined]
+    event.set()
+    return hasattr(event, "held")
+
+
 def test_arrays_are_kept_on_the_workers_by_their_content(client: Any) -> None:
     program = ts.program("Y[i,j] += A[i,k] * B[k,j]")
     A, B = np.random.default_rng(0).standard_normal((2, 80, 80))
@@ -133,31 +198,56 @@ def test_a_training_on_workers_has_the_bits_of_one_process(client: Any, tmp_path
     assert all(resumed.params[name].tobytes() == want.params[name].tobytes() for name in want.params)
 
 
-KILLED = """
-import sys
-from tests.test_cluster import trained
-if __name__ == "__main__":
-    trained(shards=2, epochs=40, checkpoint=sys.argv[1], checkpoint_seconds=0)
-    print("done")
-"""
+def test_shards_that_train_by_themselves_have_the_bits_of_one_process(client: Any, tmp_path: Path) -> None:
+    options = {"shards": 3, "average_every": 2, "batch_size": 8}
+    want = trained(**options)
+    assert same(trained(**options, cluster=client), want)
+    trained(**options, cluster=client, epochs=1, checkpoint=tmp_path / "c")
+    assert same(trained(**options, cluster=client, checkpoint=tmp_path / "c", resume=True), want)
 
 
-@pytest.mark.skipif(not LONG, reason="a training of its own: make cluster runs it")
-def test_a_training_that_was_killed_goes_on_with_the_same_bits(client: Any, tmp_path: Path) -> None:
-    want = trained(shards=2, epochs=40)
+def kill_worker(client: Any) -> None:
+    nanny = next(iter(client.cluster.workers.values()))
+    if nanny.pid:
+        os.kill(nanny.pid, signal.SIGKILL)
+
+
+def test_digits_on_two_workers_have_the_weights_of_one_process(client: Any, tmp_path: Path) -> None:
+    """A worker is killed on the way, the training is stopped and goes on."""
+    examples, epochs = (1437, 4) if LONG else (128, 2)
+    want = digits_in_shards.train(examples, epochs)
+    killer = threading.Timer(0.2, kill_worker, (client,))
+    options = {"cluster": client, "checkpoint": tmp_path / "c"}
+    killer.start()
+    digits_in_shards.train(examples, epochs // 2, **options)
+    killer.join()
+    got = digits_in_shards.train(examples, epochs, **options, resume=True)
+    assert got.step == want.step
+    assert same(got, want)
+
+
+@pytest.mark.skipif(not LONG, reason="a cluster of its own: make cluster runs it")
+def test_digits_that_were_killed_go_on_with_the_same_weights(client: Any, tmp_path: Path) -> None:
+    """All processes of a training are killed at once, twice."""
+    want = digits_in_shards.train(1437, 4)
     checkpoint, root = tmp_path / "c", str(Path(__file__).parent.parent)
-    command = [sys.executable, "-c", KILLED, str(checkpoint)]
-    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": root}, stdout=subprocess.PIPE, text=True) as run:
-        deadline = time.monotonic() + 120
-        while not checkpoint.exists() and run.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.005)
-        run.kill()
-        assert run.stdout is not None
-        assert run.stdout.read() == ""  # it had not finished
-    resumed = trained(shards=2, epochs=40, cluster=client, checkpoint=checkpoint, resume=True)
+    for _ in range(2):
+        command = [sys.executable, "-m", "tests.digits_in_shards", str(checkpoint), "1437", "4"]
+        before = checkpoint.read_bytes() if checkpoint.exists() else b""
+        with subprocess.Popen(
+            command, env={**os.environ, "PYTHONPATH": root}, stdout=subprocess.PIPE, text=True, start_new_session=True
+        ) as run:
+            deadline = time.monotonic() + 120
+            while run.poll() is None and time.monotonic() < deadline:
+                if checkpoint.exists() and checkpoint.read_bytes() != before:
+                    break
+                time.sleep(0.05)
+            os.killpg(run.pid, signal.SIGKILL)
+            assert run.stdout is not None
+            assert run.stdout.read() == ""  # it had not finished
+    resumed = digits_in_shards.train(1437, 4, cluster=client, checkpoint=checkpoint, resume=True)
     assert resumed.step == want.step
-    assert all(resumed.params[name].tobytes() == want.params[name].tobytes() for name in want.params)
-    assert resumed.history.loss == want.history.loss
+    assert same(resumed, want)
 
 
 @pytest.mark.skipif(not LONG, reason="it writes 1.6 GB of files: make cluster runs it")
@@ -250,6 +340,21 @@ def test_a_worker_that_is_hit_changes_nothing(client: Any, number: signal.Signal
         assert done
 
 
+def test_a_result_that_went_with_its_only_worker_is_given_up(client: Any) -> None:
+    """Dask would wait for ever: the task may run nowhere else."""
+    client.wait_for_workers(2, timeout=120)
+    nanny = next(iter(client.cluster.workers.values()))
+    future = client.submit(len, "ab", workers=[nanny.worker_address], allow_other_workers=False, pure=False)
+    distributed.wait(future, timeout=60)
+    before = nanny.pid
+    assert before
+    os.kill(before, signal.SIGKILL)
+    while future.status == "finished":
+        time.sleep(0.05)
+    with pytest.raises(Lost):
+        OnDask(client).gathered([future], "a number")
+
+
 def test_a_shard_that_is_too_large_for_a_worker(client: Any) -> None:
     program = ts.program("Y[i,j] += A[i,k] * B[k,j]")
     limit = min(worker["memory_limit"] for worker in client.scheduler_info()["workers"].values())
@@ -280,6 +385,22 @@ def test_what_is_closed_during_a_call_is_told(what: str) -> None:
         q(X=X, W=W)
     closer.join()
     close(client)
+
+
+def test_what_is_no_client_is_told(client: Any) -> None:
+    dask = pytest.importorskip("dask", reason="dask is not installed")
+    program = ts.program("s += X[b]")
+    with pytest.raises(ArgumentError, match=r"not the LocalCluster itself"):
+        program.shard("b", client=client.cluster)
+    with pytest.raises(ArgumentError, match=r"no array of Dask's, but a Delayed"):
+        program.shard("b", client=client)(X=dask.delayed(np.ones)(4))
+
+    async def waiting() -> None:
+        async with distributed.Client(client.cluster.scheduler_address, asynchronous=True) as other:
+            program.shard("b", client=other)
+
+    with pytest.raises(ArgumentError, match="the client is asynchronous"):
+        asyncio.run(waiting())
 
 
 def test_a_client_that_is_gone_is_told() -> None:

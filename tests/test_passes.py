@@ -235,6 +235,30 @@ def test_panels_that_all_threads_share(text: str, monkeypatch: pytest.MonkeyPatc
             assert "parts * " in program.source(arrays)
 
 
+IN_STRIPS = {
+    "a layer": "H[b,h] += X[b,i] * V[h,i]\nA[b,h] = tanh(H[b,h])\nZ[b,k] += A[b,h] * W[k,h]",
+    "turned": "H[b,h] += X[b,i] * U[i,h]\nA[b,h] = tanh(H[b,h])\nZ[b,k] += A[b,h] * W[k,h]",
+    "with a guard": "H[b,h] += X[b,i] * V[h,i] if i <= h + 3\nA[b,h] = tanh(H[b,h])\nZ[b,k] += A[b,h] * W[k,h]",
+    "a sum before": "H[b,h] = c[h]\nA[b,h] += X[b,i] * V[h,i]\nA[b,h] -= H[b,h]\nZ[b,k] += A[b,h]**2 * W[k,h]",
+}
+
+
+@pytest.mark.parametrize("text", IN_STRIPS.values(), ids=IN_STRIPS)
+def test_panels_too_large_for_a_cache_are_packed_once(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if caches were tiny: the panels of a layer's weights are read block by block in every strip."""
+    for module in ("roles", "tiling"):
+        monkeypatch.setattr(f"tensorswap.lower.{module}.KEPT", 1 << 12)
+    monkeypatch.setattr("tensorswap.plan.nest.CACHE", 1 << 14)
+    numbers = np.random.default_rng(1)
+    program = ts.program(text, outputs=["Z"])
+    for units in (32, 75, 200):
+        shapes = {"X": (100, 40), "V": (units, 40), "U": (40, units), "W": (9, units), "c": (units,)}
+        check(program, {n: numbers.standard_normal(s) for n, s in shapes.items() if n in program.inputs})
+    weights = {name: shapes[name] for name in program.inputs}
+    assert "for block in range(" in program.source(weights)
+    assert "packed ahead" in program.source(weights)
+
+
 # -- products shared by several statements
 
 SHARED = {

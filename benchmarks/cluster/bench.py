@@ -9,12 +9,13 @@ thread, without a cluster; "overhead" is what a step takes beyond it. PyTorch is
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +25,12 @@ import numpy as np  # the number of threads is read when it is imported
 
 import tensorswap as ts
 from tensorswap.cluster.local_cluster import start
-from tensorswap.cluster.sharded import executor_of
-from tensorswap.cluster.sources import InMemory
-from tensorswap.cluster.steps_in_shards import StepsInShards
-from tensorswap.cluster.task_operands import Held, Taken, whole
 
 from .stopwatch import least
 
 ROUNDS = 6
 ROWS, COLUMNS = 16_000, 768
+BATCHES = 8
 BATCH, WIDE, INNER, CLASSES = 4096, 512, 768, 10
 MODEL = """
 H[b,h] += X[b,i] * V[h,i]
@@ -66,36 +64,32 @@ def contraction(client: Any, folder: Path) -> dict[str, tuple[float, float]]:
 
 
 def step(client: Any) -> dict[str, tuple[float, float]]:
-    """A step of data-parallel training: gradient in two shards, and the update."""
+    """A step of data-parallel training by ts.fit: gradients of two shards, and the update."""
     random = np.random.default_rng(0)
-    data = {"X": random.standard_normal((BATCH, WIDE)), "T": random.standard_normal((BATCH, CLASSES))}
+    data = {
+        "X": random.standard_normal((BATCHES * BATCH, WIDE)),
+        "T": random.standard_normal((BATCHES * BATCH, CLASSES)),
+    }
     params = {"V": random.standard_normal((INNER, WIDE)) / 30, "W": random.standard_normal((CLASSES, INNER)) / 30}
     arrays = {name: value.astype(np.float32) for name, value in {**data, **params}.items()}
-    text = f"{ts.program(MODEL).grad('loss', ['V', 'W'])}\nV_new[h,i] = V[h,i] - 0.01 * V.grad[h,i]\n"
-    program = ts.program(text + "W_new[k,h] = W[k,h] - 0.01 * W.grad[k,h]", outputs=["loss", "V_new", "W_new"])
-    kept = {name: InMemory(arrays[name]) for name in data}
 
-    def steps(executor: Any, rows: np.ndarray, shards: int) -> Callable[[], Any]:
-        made = StepsInShards(program, "b", executor, shards)
-        held = {name: Taken(Held(source, whole(source.shape)), rows, 0) for name, source in kept.items()}
-        weights = {name: arrays[name] for name in params}
+    def seconds(cluster: Any, shards: int, batch: int) -> float:
+        """Of a step, the least of several epochs."""
+        begun: dict[int, float] = {}
 
-        def call() -> None:
-            given = {n: Held(InMemory(np.array(w), kept=False), whole(w.shape)) for n, w in weights.items()}
-            graph = made.graph({**held, **given})
-            results = made.executor.run(graph.tasks, graph.outputs)
-            for name in params:
-                weights[name] = results[f"{name}_new"]
+        def clock(number: int) -> float:
+            begun.setdefault(number, time.perf_counter())
+            return 1.0
 
-        return call
+        ts.fit(
+            ts.program(MODEL), {name: arrays[name] for name in params},
+            {name: arrays[name][: BATCHES * batch] for name in data}, batch_size=batch, epochs=ROUNDS + 2, lr=0.01,
+            optimizer="sgd", schedule=clock, shards=shards, cluster=cluster, progress=False,
+        )  # fmt: skip
+        epochs = [begun[k * BATCHES] for k in range(1, ROUNDS + 2)]
+        return min(after - before for before, after in itertools.pairwise(epochs)) / BATCHES
 
-    rows = np.arange(BATCH)
-    found = {
-        "ours": (
-            least(steps(executor_of(client), rows, 2), ROUNDS),
-            least(steps(executor_of("serial"), rows[: BATCH // 2], 1), ROUNDS),
-        )
-    }
+    found = {"ours": (seconds(client, 2, BATCH), seconds("serial", 1, BATCH // 2))}
     if importlib.util.find_spec("torch") is not None:
         shapes = [str(n) for n in (BATCH, WIDE, INNER, CLASSES, ROUNDS)]
         command = [sys.executable, "-m", "benchmarks.cluster.gloo", *shapes]

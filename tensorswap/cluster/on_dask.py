@@ -8,8 +8,9 @@ import pickle
 import time
 import warnings
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -21,15 +22,17 @@ from ..arrays import Array
 from ..errors import ClusterError, LimitError, SwapError
 from ..lazy import cached_property
 from ..room import shown
+from .dask_chunks import dask_array
+from .late import Late, idle_workers
 from .shard_plan import needed
 from .silent import limits_of_workers, without_silent
 from .sources import InGraph, InMemory, digest_of
 from .task_operands import Held, Joined, Made, Operand, Taken, fetched, leaves, size
-from .tasks import Join, Leaf, Task, execute
+from .tasks import Leaf, Task, Work, execute
 from .versions import refuse_others, versions
 
 INLINE = 2**15  # bytes of an operand that goes along with its task
-PICKED = 2**20  # bytes of a result of which a part is picked, if that is all that is needed
+PICKED = 2**20  # bytes of a result that are not needed, for which the rest is picked out
 KEPT = 2**30  # bytes of arrays that workers keep between calls
 TICK = 1.0  # seconds between two looks at the cluster
 SILENT = 10.0  # seconds after which a worker that says nothing is given up
@@ -53,17 +56,22 @@ _kept: WeakKeyDictionary[Client, _Kept] = WeakKeyDictionary()
 
 
 def run_task(
-    work: Leaf | Join, operands: Mapping[str, Operand], results: Mapping[str, Any], loops: Any = None
+    work: Work, operands: Mapping[str, Operand], names: Sequence[str], results: Sequence[Any]
 ) -> dict[str, Array]:
-    """A task on a worker."""
-    if loops is not None and isinstance(work, Leaf):
-        work = replace(work, loops=loops[""].tobytes())
-    return execute(work, operands, results)
+    """A task on a worker: `names` are those of the results. A program that was sent by itself comes as the last one."""
+    if isinstance(work, Leaf) and not work.loops:
+        work = replace(work, loops=results[-1][""].tobytes())
+    return execute(work, operands, dict(zip(names, results, strict=False)))
 
 
 def pick(result: Mapping[str, Array], names: tuple[str, ...]) -> dict[str, Array]:
     """Some of what a task gave, so that the rest can stay where it is."""
     return {name: result[name] for name in names}
+
+
+def element(result: Mapping[str, Array], part: Made) -> Array:
+    """A part of what a task gave, as a chunk of a Dask array."""
+    return np.asarray(fetched(part, lambda _: result))
 
 
 def named(array: Any) -> dict[str, Array]:
@@ -87,6 +95,16 @@ class OnDask:
         store: Callable[[str, int, Array], None] | None = None,
     ) -> dict[str, Array]:  # fmt: skip
         """The outputs of a graph; those that `store` takes, part by part, are not among them."""
+        return self.tried(tasks, lambda attempt: attempt.results(outputs, told, store))
+
+    def arrays(
+        self, tasks: Sequence[Task], outputs: Mapping[str, Operand], told: Callable[[int, int], None] | None = None
+    ) -> dict[str, Any]:
+        """The outputs of a graph as arrays of Dask's: what was computed stays on the workers."""
+        return self.tried(tasks, lambda attempt: attempt.arrays(outputs, told))
+
+    def tried(self, tasks: Sequence[Task], results: Callable[[_Attempt], dict[str, Any]]) -> dict[str, Any]:
+        """What an attempt gives, and another one if something was lost with a worker."""
         why = ""
         for _ in range(ATTEMPTS):
             workers = self.workers()
@@ -94,7 +112,7 @@ class OnDask:
             attempt = _Attempt(self, tasks)
             try:
                 self.check_versions(workers)
-                return attempt.results(outputs, told, store)
+                return results(attempt)
             except Lost as error:
                 why = str(error)
             except CancelledError as error:
@@ -147,7 +165,7 @@ class OnDask:
         }
         _waited(list(asked.values()), self.silent)
         there = {address: future for address, future in asked.items() if future.status == "finished"}
-        values = self.patiently(self.client._gather(list(there.values())), "the versions of a worker")
+        values = self.gathered(list(there.values()), "the version of a worker")
         answers = dict(zip(there, values, strict=True))
         refuse_others({**answers, **{a: f.exception() for a, f in asked.items() if f.status == "error"}})
         self.kept.known |= answers.keys()
@@ -191,8 +209,14 @@ class OnDask:
 
     # -- during a call
 
-    def patiently(self, asked: Coroutine[Any, Any, Any], what: str) -> Any:
-        """What a coroutine of the client gives; given up if a worker falls silent, since it may wait for that."""
+    def gathered(self, futures: list[Future], what: str) -> list[Any]:
+        """The results of futures that are finished; given up if one is lost on the way: it may never come back."""
+        found: list[Any] = self.patiently(self.client._gather(futures), what, futures)
+        return found
+
+    def patiently(self, asked: Coroutine[Any, Any, Any], what: str, of: Sequence[Future] = ()) -> Any:
+        """What a coroutine of the client gives; given up if a worker falls silent, since it may wait for that, or if a
+        future is not finished any more."""
         future = asyncio.run_coroutine_threadsafe(asked, self.client.loop.asyncio_loop)
         watch = _Watch(self)
         while True:
@@ -201,7 +225,7 @@ class OnDask:
             except (OSError, CancelledError, KeyError) as error:
                 if future.done():
                     raise Lost(f"{what} was lost: {str(error)[:200]}") from error
-            if watch.look():
+            if watch.look() or any(each.status != "finished" for each in of):
                 future.cancel()
                 raise Lost(f"{what} was lost with a worker")
 
@@ -249,9 +273,12 @@ class _Attempt:
         self.futures: dict[str, Future] = {}
         self.picked: dict[tuple[str, tuple[str, ...]], Future] = {}
         self.data: dict[str, Future] = {}  # sent for this call, under the names that operands have for it
-        self.names = {task.key: tuple(_gives(task.work)) for task in tasks}
-        self.small = {task.key: task.gives <= PICKED for task in tasks}
+        self.names = {task.key: task.work.names for task in tasks}
+        self.gives = {task.key: task.gives for task in tasks}
         self.sent: dict[tuple[int, Any], str] = {}
+        self.late = Late(tasks)
+        self.twins: dict[str, Future] = {}  # of tasks that are late
+        self.submissions = 0
 
     # -- data
 
@@ -285,7 +312,7 @@ class _Attempt:
             if isinstance(leaf.source, InGraph):
                 name = f"part {len(self.data)}"
                 part = self.client.compute(leaf.source.part(leaf.cuts))
-                self.data[name] = self.client.submit(named, part, key=f"{self.run}-{name}", pure=False)
+                self.data[name] = self.client.submit(named, part, key=self.key(name), pure=False)
                 self.sent[key] = name
 
     def shortened(self, operand: Operand) -> Operand:
@@ -321,37 +348,72 @@ class _Attempt:
 
     # -- tasks
 
-    def submit(self) -> None:
+    def submit(self, outputs: Mapping[str, Operand]) -> None:
+        """All tasks, and the parts of results that are needed, in one message."""
         self.send()
-        for task in self.tasks:
-            operands = {name: self.placed(operand) for name, operand in task.operands.items()}
-            needs = {leaf.task for o in operands.values() for leaf in leaves(o) if isinstance(leaf, Made)}
-            wanted = {key: self.part(key, operands) for key in needs}
-            work, loops = task.work, None
-            if isinstance(work, Leaf) and work.digest in self.data:
-                loops, work = self.data[work.digest], replace(work, loops=b"")
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # of large graphs: an operand beyond INLINE is sent apart
-                self.futures[task.key] = self.client.submit(
-                    run_task, work, operands, wanted, loops, key=f"{self.run}-{task.key}", pure=False,
-                    priority=-task.shard,
-                )  # fmt: skip
+        keys = {task.key: self.key(task.key) for task in self.tasks}
+        picks: dict[tuple[str, tuple[str, ...]], str] = {}
+
+        def part(key: str, operands: Mapping[str, Operand]) -> str:
+            names = self.picked_names(key, operands)
+            return keys[key] if names is None else picks.setdefault((key, names), self.key(f"{key}-part"))
+
+        graph: dict[str, Any] = {keys[task.key]: self.call(task, part) for task in self.tasks}
+        for key in _needs(outputs):
+            part(key, outputs)
+        graph |= {key: (partial(pick, names=names), keys[of]) for (of, names), key in picks.items()}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of large graphs: an operand beyond INLINE is sent apart
+            futures = self.client.get(graph, list(graph), sync=False)
+        made = dict(zip(graph, futures, strict=True))
+        self.futures = {task.key: made[keys[task.key]] for task in self.tasks}
+        self.picked = {of: made[key] for of, key in picks.items()}
+
+    def submitted(self, task: Task, **options: Any) -> Future:
+        """Another future of a task."""
+        call, results = self.call(task, self.part)
+        return self.client.submit(call, results, key=self.key(task.key), pure=False, priority=-task.shard, **options)
+
+    def call(
+        self, task: Task, part: Callable[[str, Mapping[str, Operand]], Any]
+    ) -> tuple[Callable[[Sequence[Any]], dict[str, Array]], list[Any]]:
+        """A task as a function of results, and these; `part` gives what stands for those of other tasks."""
+        operands = {name: self.placed(operand) for name, operand in task.operands.items()}
+        needs = _needs(operands)
+        results = [self.data[key] if key in self.data else part(key, operands) for key in needs]
+        work = task.work
+        if isinstance(work, Leaf) and work.digest in self.data:
+            results.append(self.data[work.digest])
+            work = replace(work, loops=b"")
+        return partial(run_task, work, operands, needs), results
+
+    def key(self, name: str) -> str:
+        """A name that no other submission has."""
+        self.submissions += 1
+        return f"{self.run}-{name}-{self.submissions}"
 
     def part(self, key: str, operands: Mapping[str, Operand]) -> Future:
         """What is needed of a task's result."""
         if key in self.data:
             return self.data[key]
-        names = {m.name for o in operands.values() for m in leaves(o) if isinstance(m, Made) and m.task == key}
-        return self.picked_of(key, tuple(sorted(names)))
-
-    def picked_of(self, key: str, names: tuple[str, ...]) -> Future:
-        if self.small[key] or set(names) == set(self.names[key]):
+        names = self.picked_names(key, operands)
+        if names is None:
             return self.futures[key]
         if (key, names) not in self.picked:
             self.picked[key, names] = self.client.submit(
-                pick, self.futures[key], names, key=f"{self.run}-{key}-{len(self.picked)}", pure=False
+                pick, self.futures[key], names, key=self.key(f"{key}-part"), pure=False
             )
         return self.picked[key, names]
+
+    def picked_names(self, key: str, operands: Mapping[str, Operand]) -> tuple[str, ...] | None:
+        """What is needed of a task's result, if the rest is so much that it should stay where it is."""
+        found: dict[str, int] = {}
+        for operand in operands.values():
+            for leaf in leaves(operand):
+                if isinstance(leaf, Made) and leaf.task == key:
+                    found[leaf.name] = max(found.get(leaf.name, 0), size(leaf))
+        rest = self.gives[key] - sum(found.values())
+        return tuple(sorted(found)) if rest > PICKED and len(found) < len(self.names[key]) else None
 
     # -- results
 
@@ -359,7 +421,7 @@ class _Attempt:
         self, outputs: Mapping[str, Operand], told: Callable[[int, int], None] | None,
         store: Callable[[str, int, Array], None] | None,
     ) -> dict[str, Array]:  # fmt: skip
-        self.submit()
+        self.submit(outputs)
         placed = {name: self.placed(operand) for name, operand in outputs.items()}
         if store is None:
             return self.fetched(placed, told)
@@ -368,21 +430,42 @@ class _Attempt:
                 store(name, number, self.fetched({name: part}, told)[name])
         return {}
 
+    def arrays(self, outputs: Mapping[str, Operand], told: Callable[[int, int], None] | None) -> dict[str, Any]:
+        self.submit(outputs)
+        placed = {name: self.placed(operand) for name, operand in outputs.items()}
+        self.watch(lambda: self.parts(placed), told)
+        chunks: list[Future] = []
+
+        def chunk(part: Made) -> Future:
+            result = self.part(part.task, {"": part})
+            chunks.append(self.client.submit(element, result, part, key=self.key("chunk"), pure=False))
+            return chunks[-1]
+
+        made = {name: dask_array(operand, chunk) for name, operand in placed.items()}
+        self.watch(lambda: dict(enumerate(chunks)), None)
+        return made
+
+    def parts(self, operands: Mapping[str, Operand]) -> dict[str, Future]:
+        """What is needed of each task for some operands."""
+        return {key: self.part(key, operands) for key in _needs(operands)}
+
     def fetched(self, operands: Mapping[str, Operand], told: Callable[[int, int], None] | None) -> dict[str, Array]:
         """Outputs, when they are there."""
-        needs = {leaf.task for o in operands.values() for leaf in leaves(o) if isinstance(leaf, Made)}
-        futures = {key: self.part(key, operands) for key in needs}
-        self.watch(list(futures.values()), told)
-        values = self.executor.patiently(self.client._gather(list(futures.values())), "a result on its way")
+        futures = self.watch(lambda: self.parts(operands), told)
+        values = self.executor.gathered(list(futures.values()), "a result on its way")
         results = dict(zip(futures, values, strict=True))
         return {name: np.asarray(fetched(operand, results.__getitem__)) for name, operand in operands.items()}
 
-    def watch(self, futures: list[Future], told: Callable[[int, int], None] | None) -> None:
-        """Waits for futures, and looks after the cluster meanwhile."""
+    def watch(
+        self, wanted: Callable[[], dict[Any, Future]], told: Callable[[int, int], None] | None
+    ) -> dict[Any, Future]:
+        """Waits for futures, and looks after the cluster meanwhile. Which are wanted may change on the way: a task that
+        is late is run by another worker too."""
         watch = _Watch(self.executor)
         while True:
-            _, waiting = _waited(futures, TICK)
-            for future in (*self.futures.values(), *self.picked.values(), *self.data.values()):
+            futures = wanted()
+            _, waiting = _waited(list(futures.values()), TICK)
+            for future in (*self.futures.values(), *self.picked.values(), *self.data.values(), *futures.values()):
                 if future.status == "error":
                     _raise(future)
                 if future.status in ("cancelled", "lost"):
@@ -390,13 +473,58 @@ class _Attempt:
             if told is not None:
                 told(sum(future.status == "finished" for future in self.futures.values()), len(self.futures))
             if not waiting:
-                return
+                return futures
             watch.look()
+            self.double()
+
+    # -- tasks that are late
+
+    def double(self) -> None:
+        """Gives tasks that are late to workers that have nothing to do. Whatever finishes first counts, once."""
+        for key, twin in list(self.twins.items()):
+            if self.futures[key].status == "finished" or twin.status in ("error", "cancelled", "lost"):
+                del self.twins[key]
+            elif twin.status == "finished":
+                self.adopt(key)
+        done = {key for key, future in self.futures.items() if future.status == "finished"}
+        late = [key for key in self.late.found(done, time.monotonic()) if key not in self.twins]
+        if not late:
+            return
+        try:
+            idle, placed = self.executor.on_scheduler(idle_workers, keys=[self.futures[key].key for key in late])
+        except (OSError, CancelledError):  # the next look at the cluster decides whether it is gone
+            return
+        by_key = {task.key: task for task in self.tasks}
+        for key in late:
+            place = placed.get(self.futures[key].key)
+            others = [address for address in idle if address != place]
+            if place is not None and others:
+                idle.remove(others[0])
+                self.twins[key] = self.submitted(by_key[key], workers=others[:1], allow_other_workers=True)
+
+    def adopt(self, key: str) -> None:
+        """The twin of a task takes its place: what waits for the task is submitted anew."""
+        self.futures[key] = self.twins.pop(key)
+        changed = {key}
+        for task in self.tasks:
+            if task.needs & changed and self.futures[task.key].status != "finished":
+                changed.add(task.key)
+                self.twins.pop(task.key, None)
+            if task.key in changed:
+                self.picked = {named: future for named, future in self.picked.items() if named[0] != task.key}
+                if task.key != key:
+                    self.futures[task.key] = self.submitted(task)
 
     def release(self) -> None:
+        self.twins.clear()
         self.picked.clear()
         self.futures.clear()
         self.data.clear()
+
+
+def _needs(operands: Mapping[str, Operand]) -> tuple[str, ...]:
+    """The tasks whose results some operands are made of."""
+    return tuple(sorted({leaf.task for o in operands.values() for leaf in leaves(o) if isinstance(leaf, Made)}))
 
 
 def _key(held: Held) -> tuple[int, Any]:
@@ -406,10 +534,6 @@ def _key(held: Held) -> tuple[int, Any]:
 def _is_inline(held: Held) -> bool:
     """Small enough to go along with each task that reads it."""
     return isinstance(held.source, InMemory) and size(held) <= INLINE
-
-
-def _gives(work: Leaf | Join) -> Iterator[str]:
-    yield from work.dtypes if isinstance(work, Leaf) else work.operators
 
 
 def _raise(future: Future) -> None:

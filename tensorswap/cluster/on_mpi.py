@@ -30,7 +30,7 @@ class OnMpi:
         self, tasks: Sequence[Task], outputs: Mapping[str, Operand], told: Told | None = None,
         store: Store | None = None,
     ) -> dict[str, Array]:  # fmt: skip
-        """The outputs of a graph, on every rank; `store` takes them instead, on the first."""
+        """The outputs of a graph, on every rank; `store` takes them instead."""
         shards = max(task.shard for task in tasks) + 1
         owner = {task.key: task.shard * self.size // shards for task in tasks}
         results: dict[str, Any] = {}  # of a task that failed, its error
@@ -76,7 +76,7 @@ class OnMpi:
         self, outputs: Mapping[str, Operand], owner: Mapping[str, int], results: dict[str, dict[str, Array]],
         store: Store | None,
     ) -> dict[str, Array]:  # fmt: skip
-        """The outputs on every rank, or in the storage of the first."""
+        """The outputs on every rank, or in its storage."""
         found: dict[str, Array] = {}
         for name, operand in outputs.items():
             parts = operand.parts if store is not None and isinstance(operand, Joined) else (operand,)
@@ -87,7 +87,7 @@ class OnMpi:
                 array = np.asarray(fetched(part, made.__getitem__))
                 if store is None:
                     found[name] = array
-                elif self.rank == 0:
+                else:
                     store(name, number, array)
         return found
 

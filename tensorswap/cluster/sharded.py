@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ..program import Program, shapes_as_arrays
 from ..room import bytes_of, shown
 from ..run.arguments import defaults
 from ..run.call import check_origin
-from .local_cluster import local_client
+from .local_cluster import distributed, local_client
 from .serial import Serial, Store, Told
 from .shard_plan import ShardPlan, needed, plan_of
 from .sources import InMemory, source
@@ -28,6 +28,7 @@ from .tasks import Task
 
 SHARDS = 8  # whatever the number of workers: so that the bits of a result do not depend on it
 HERE = "serial"
+DASK = "dask"  # outputs stay on the workers; a folder of this name is "./dask"
 
 
 class Executor(Protocol):
@@ -39,12 +40,21 @@ class Executor(Protocol):
     ) -> dict[str, Array]: ...  # fmt: skip
 
 
+@runtime_checkable
+class KeepsArrays(Protocol):
+    """One that can leave outputs where they were made."""
+
+    def arrays(
+        self, tasks: Sequence[Task], outputs: Mapping[str, Operand], told: Told | None = None
+    ) -> dict[str, Any]: ...
+
+
 class Sharded:
     """A program whose calls run as shards of an index: `p.shard("b")` gives one."""
 
     def __init__(
         self, program: Program, indices: Sequence[str], shards: Sequence[int] | None, executor: Executor | None,
-        memory: int | None, out: Path | None,
+        memory: int | None, out: str | Path | None,
     ) -> None:  # fmt: skip
         self.program, self.indices, self.shards = program, tuple(indices), shards
         self._executor, self.memory, self.out = executor, memory, out
@@ -86,13 +96,23 @@ class Sharded:
         """The address of Dask's page, if a cluster of Dask's runs the shards."""
         return str(getattr(self.executor, "dashboard", ""))
 
-    def _run(self, made: Graph) -> dict[str, Array]:
+    def _run(self, made: Graph) -> dict[str, Any]:
+        if self.out == DASK:
+            executor = self.executor
+            if not isinstance(executor, KeepsArrays):
+                raise ArgumentError(
+                    'out="dask" gives arrays on the workers of a Dask cluster', hint="client=Client(address)"
+                )
+            return executor.arrays(made.tasks, made.outputs, self.told)
         total = sum(map(size, made.outputs.values()))
         if self.out is None and (self.memory is None or total <= self.memory // 2):
             return self.executor.run(made.tasks, made.outputs, self.told)
-        storage = Storage(made.outputs, self.out)
-        self.executor.run(made.tasks, made.outputs, self.told, storage)
-        return storage.results()
+        storage = Storage(made.outputs, None if self.out is None else Path(self.out))
+        try:
+            self.executor.run(made.tasks, made.outputs, self.told, storage)
+            return storage.results()
+        finally:
+            storage.discard()
 
     def plan(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> ShardPlan:
         """What a call with these arrays (or shapes) cuts, what travels, what a worker needs, how long it may take."""
@@ -196,12 +216,21 @@ def executor_of(client: Any) -> Executor:
         from .on_mpi import OnMpi
 
         return OnMpi(client)
-    if client is not None and not hasattr(client, "scheduler_info"):
+    if client is None:
+        client = local_client()
+    elif not hasattr(client, "scheduler_info"):
         raise ArgumentError(
             f"a cluster is a client of Dask's, not {type(client).__name__}",
             hint='client=Client(address), client="serial" for this process, or nothing for the cores of this machine',
         )
-    client = local_client() if client is None else client
+    elif not isinstance(client, distributed().Client):
+        raise ArgumentError(
+            f"a cluster is a client of Dask's, not the {type(client).__name__} itself", hint="client=Client(cluster)"
+        )
+    elif client.asynchronous:
+        raise ArgumentError(
+            "the client is asynchronous, and a call waits for its result", hint="client=Client(address)"
+        )
     from .on_dask import OnDask
 
     return OnDask(client)
@@ -221,8 +250,9 @@ def shard(
             raise ArgumentError(f"the program has no index {name[:80]!r}", hint=hint)
     limit = None if memory is None else bytes_of("memory", memory)
     executor = Serial() if client is None and memory is not None else None if client is None else executor_of(client)
-    folder = None if out is None else Path(out)
-    return Sharded(program, names, _counts(shards, len(names)), executor, limit, folder)
+    if out is not None and (not isinstance(out, str | Path) or not str(out) or "\0" in str(out)):
+        raise ArgumentError(f"out is the path of a folder, not {str(out)[:80]!r}", hint='out="results"')
+    return Sharded(program, names, _counts(shards, len(names)), executor, limit, out)
 
 
 def _counts(shards: Any, indices: int) -> list[int] | None:

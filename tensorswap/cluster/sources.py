@@ -130,14 +130,22 @@ class InGraph:
 def source(loops: ir.Loops, name: str, value: Any) -> Source:
     """An argument as a source."""
     if _module(value) == "xarray" and hasattr(value, "dims"):
+        if not hasattr(value, "data"):
+            raise ArgumentError(
+                f"{name} is an xarray {type(value).__name__}", hint=f'pass one of its arrays: data["{name}"]'
+            )
         value = _in_order(loops, name, value)
-        if value.chunks is None and not getattr(value.variable, "_in_memory", True):  # in a file that was not read yet
+        stored = getattr(value, "variable", value)
+        if value.chunks is None and not getattr(stored, "_in_memory", True):  # in a file that was not read yet
             check_dtype(name, value.dtype)
             return InChunks(value, tuple(map(int, value.shape)), value.dtype.newbyteorder("="))
         value = value.data
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if _module(value) == "dask":
-        if dtype is None or shape is None or any(math.isnan(extent) for extent in shape):
+        if not isinstance(shape, tuple):  # a delayed value has every attribute that is asked for
+            hint = "make an array of it: dask.array.from_delayed(value, shape, dtype)"
+            raise ArgumentError(f"{name} is no array of Dask's, but a {type(value).__name__}", hint=hint)
+        if dtype is None or any(math.isnan(extent) for extent in shape):
             raise ShapeError(f"{name} is a Dask array of unknown shape", hint=f"{name}.compute_chunk_sizes()")
         check_dtype(name, dtype)
         return InGraph(value, tuple(map(int, shape)), dtype.newbyteorder("="))

@@ -22,7 +22,7 @@ from ..run.arguments import Outline, as_array, bind, check_dtype
 from .cutting import ARGUMENTS, divide, divide_if_used
 from .shard_program import Shard, View, once, ranges, shard
 from .states import Cut, Division, Partial, Stage
-from .task_operands import Given, Joined, Made, Operand, Plain, filled, size, whole
+from .task_operands import Given, Joined, Made, Operand, Plain, filled, renamed, size, whole
 from .tasks import Join, Leaf, Lift, Task
 
 GRAPHS = 32  # kinds of calls that are remembered
@@ -45,6 +45,15 @@ class Graph:
         ]
         outputs = {name: filled(operand, given) for name, operand in self.outputs.items()}
         return replace(self, tasks=tuple(tasks), outputs=outputs)
+
+    def named(self, prefix: str) -> Graph:
+        """The same graph with other names for its tasks, so that it can stand beside others."""
+        keys = {task.key: prefix + task.key for task in self.tasks}
+        tasks = [
+            replace(task, key=keys[task.key], operands={n: renamed(o, keys) for n, o in task.operands.items()})
+            for task in self.tasks
+        ]
+        return replace(self, tasks=tuple(tasks), outputs={n: renamed(o, keys) for n, o in self.outputs.items()})
 
 
 class Graphs:

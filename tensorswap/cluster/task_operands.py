@@ -182,6 +182,17 @@ def filled(operand: Operand, given: Mapping[str, Operand]) -> Operand:
     return found
 
 
+def renamed(operand: Operand, keys: Mapping[str, str]) -> Operand:
+    """The operand, with other names for some tasks."""
+    if isinstance(operand, Joined):
+        return Joined(tuple(renamed(part, keys) for part in operand.parts), operand.axis)
+    if isinstance(operand, Taken):
+        table = renamed(operand.table, keys)
+        assert isinstance(table, Held | Made)
+        return replace(operand, table=table)
+    return replace(operand, task=keys.get(operand.task, operand.task)) if isinstance(operand, Made) else operand
+
+
 def fetched(operand: Operand, result: Callable[[str], Any]) -> Any:
     """The elements. `result` gives what a task has made."""
     match operand:

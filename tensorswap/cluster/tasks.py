@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import threading
 from collections import OrderedDict
@@ -37,6 +38,30 @@ class Leaf:
     makes: int = 0  # bytes of all tensors that it writes
     nanoseconds: float = 0.0  # that it takes on one core, about
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of what it gives."""
+        return tuple(self.dtypes)
+
+
+@dataclass(frozen=True)
+class Steps(Leaf):
+    """Steps of a training, one after the other, each on the next examples; then a share of what they have made, so that
+    the shares of all shards add up to a mean."""
+
+    steps: tuple[Step, ...] = ()
+    axes: Mapping[str, int] = field(default_factory=dict)  # of examples
+    share: float = 1.0  # of parameters and state
+
+
+@dataclass(frozen=True)
+class Step:
+    """How many examples a step has here, the numbers that it is told, and its share of what all shards tell of it."""
+
+    examples: int
+    numbers: Mapping[str, float]
+    share: float
+
 
 @dataclass(frozen=True)
 class Lift:
@@ -48,6 +73,8 @@ class Lift:
     extent: int
 
     def __call__(self, positions: Array) -> Array:
+        if not math.prod(self.extents):
+            return positions  # of no candidate at all
         places = list(np.unravel_index(np.maximum(positions, 0), self.extents))
         places[self.axis] = places[self.axis] + self.start
         whole = (*self.extents[: self.axis], self.extent, *self.extents[self.axis + 1 :])
@@ -63,13 +90,45 @@ class Join:
     best: Mapping[str, str] = field(default_factory=dict)
     lifts: tuple[Mapping[str, Lift], Mapping[str, Lift]] = field(default_factory=lambda: ({}, {}))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of what it gives."""
+        return tuple(self.operators)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A task of a group: the names of its operands, and those that other members make."""
+
+    key: str
+    work: Work
+    operands: tuple[str, ...]
+    inner: Mapping[str, Operand]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Tasks that run one after the other as one. It gives some of their results, and reads what they read, each under
+    the name of its task and its own."""
+
+    members: tuple[Member, ...]
+    gives: tuple[tuple[str, str], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of what it gives."""
+        return tuple(f"{key} {name}" for key, name in self.gives)
+
+
+Work = Leaf | Join | Group
+
 
 @dataclass(frozen=True)
 class Task:
     """`operands` by name; a join has `left` and `right` before its names."""
 
     key: str
-    work: Leaf | Join
+    work: Work
     operands: Mapping[str, Operand]
     shard: int  # where it stands among the shards, so that neighbours can be near each other
     gives: int = 0  # bytes
@@ -81,10 +140,25 @@ class Task:
         return frozenset(leaf.task for leaf in found if isinstance(leaf, Made))
 
 
-def execute(work: Leaf | Join, operands: Mapping[str, Operand], results: Mapping[str, Any]) -> dict[str, Array]:
+def execute(work: Work, operands: Mapping[str, Operand], results: Mapping[str, Any]) -> dict[str, Array]:
     """What a task gives."""
-    arrays = {name: fetched(operand, results.__getitem__) for name, operand in operands.items()}
-    return joined(work, arrays) if isinstance(work, Join) else run(work, arrays)
+    return of_arrays(work, {name: fetched(operand, results.__getitem__) for name, operand in operands.items()})
+
+
+def of_arrays(work: Work, arrays: Mapping[str, Any]) -> dict[str, Array]:
+    match work:
+        case Join():
+            return joined(work, arrays)
+        case Steps():
+            return stepped(work, arrays)
+        case Leaf():
+            return run(work, arrays)
+    made: dict[str, dict[str, Array]] = {}
+    for member in work.members:
+        inner = {name: fetched(operand, made.__getitem__) for name, operand in member.inner.items()}
+        own = {name: inner[name] if name in inner else arrays[f"{member.key} {name}"] for name in member.operands}
+        made[member.key] = of_arrays(member.work, own)
+    return {f"{key} {name}": made[key][name] for key, name in work.gives}
 
 
 # -- programs
@@ -123,6 +197,26 @@ def run(leaf: Leaf, arrays: Mapping[str, Any]) -> dict[str, Array]:
         raise
     results = made if len(program.outputs) > 1 else {program.outputs[0]: made}
     return {name: np.asarray(array, leaf.dtypes[name]) for name, array in results.items()}
+
+
+def stepped(work: Steps, arrays: Mapping[str, Any]) -> dict[str, Array]:
+    """Parameters and state after the steps, and what each step told, all times their shares."""
+    examples = {name: arrays[name] for name in work.axes}
+    now = {name: value for name, value in arrays.items() if name not in work.axes}
+    told = {name: np.zeros(len(work.steps), dtype) for name, dtype in work.dtypes.items() if name not in now}
+    at = 0
+    for number, step in enumerate(work.steps):
+        if step.examples:
+            batch = {
+                name: array[(*(slice(None),) * work.axes[name], slice(at, at + step.examples))]
+                for name, array in examples.items()
+            }
+            at += step.examples
+            made = run(work, {**now, **step.numbers, **batch})
+            for name, values in told.items():
+                values[number] = made[name] * values.dtype.type(step.share)
+            now |= {name: made[name] for name in made.keys() - told.keys()}
+    return told | {name: now[name] * dtype.type(work.share) for name, dtype in work.dtypes.items() if name not in told}
 
 
 # -- joins

@@ -27,6 +27,8 @@ REUSE = 16  # rows that a packed panel must serve to be worth its packing
 LINE = 64  # bytes of a line of the cache
 NEAR = 24 * 1024  # bytes of the nearest cache that one operand of a tile may take
 KEPT = 1 << 20  # bytes of panels that are packed ahead
+STREAMED = 1 << 25  # the same, if they would be packed again for every few rows: reading them again costs less
+FEW = 128  # rows that are too few for large panels of their own
 
 
 class Mode(Enum):
@@ -251,7 +253,7 @@ class Trial:
 
     def second(self) -> Operand | None:
         """How tiles that run along the columns read the second tensor, if they can."""
-        b, ahead = self.found.b, self.ahead(self.found.b, self.of_b)
+        b, ahead = self.found.b, self.ahead(self.found.b, self.of_b, STREAMED if self.in_row < FEW else KEPT)
         if self.found.masks and ahead is None and self.in_row < REUSE:
             return None
         thrashing = self.thrashes(self.of_b) and (ahead is not None or self.in_row >= 4 * REUSE)
@@ -263,7 +265,7 @@ class Trial:
 
     def first(self, b: Operand) -> Operand:
         """How they read the first one."""
-        a, ahead, long = self.found.a, self.ahead(self.found.a, self.of_a), self.steps >= 16
+        a, ahead, long = self.found.a, self.ahead(self.found.a, self.of_a, KEPT), self.steps >= 16
         in_line = self.of_a[a.along] == 1
         jumping = self.thrashes(self.of_a) and self.columns >= 16
         if in_line and self.runs_as_one(self.of_a) and not jumping:
@@ -313,8 +315,9 @@ class Trial:
         step, steps = abs(moves[last]) * self.itemsize, self.layout.typical(last)
         return (steps >= 64 and step >= 1024 and step % 512 == 0) or (step > LINE and steps * LINE > NEAR)
 
-    def ahead(self, operand: Operand, moves: dict[str, int]) -> int | None:
-        """The outermost level of the nest at which the panels of an operand can be packed, if that is any gain."""
+    def ahead(self, operand: Operand, moves: dict[str, int], limit: int) -> int | None:
+        """The outermost level of the nest at which the panels of an operand can be packed, if that is any gain: they
+        have so many bytes at most."""
         tensor, levels = operand.access.tensor, self.roles.levels
         named = {i for i in moves if moves[i]}
         if named & self.roles.fixed or any(i in self.layout.least for i in self.found.summed):
@@ -324,5 +327,5 @@ class Trial:
             if tensor in written or named & inside:
                 continue
             size = math.prod(self.layout.greatest_count(i) for i in named) * self.itemsize
-            return level if size <= KEPT else None
+            return level if size <= limit else None
         return None

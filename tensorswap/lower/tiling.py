@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..kernel.ir import Tile, Value, is_zero, type_of
 from ..kernel.registers import registers
 from ..language import ir
-from .roles import Contraction, Mode, Operand, strides
+from .roles import KEPT, Contraction, Mode, Operand, strides
 from .scope import Range, Scope
 
 STEPS = 256  # steps of a sum whose panels are packed at a time, if there are many more
@@ -55,8 +55,7 @@ class Tiling:
         self.steps = (
             self.layout.count(found.summed[0]) if self.chunk is None else self.chunk
         ) * self.rest  # of a panel
-        wide = self.layout.count(found.column) > 2 * COLUMNS
-        self.block = COLUMNS if found.b.mode is Mode.PACKED and wide else None  # columns at a time
+        self.block = self.columns_at_a_time()  # if not all
 
     def steps_at_a_time(self) -> int | None:
         found, first = self.found, self.found.summed[0]
@@ -66,6 +65,15 @@ class Tiling:
         modes = (found.a.mode, found.b.mode)
         whole = Mode.AHEAD in modes or bool(found.bounds or found.masks)
         return most if Mode.PACKED in modes and long and not whole else None
+
+    def columns_at_a_time(self) -> int | None:
+        """Panels of so many columns stay in a cache, while tiles of several rows read them."""
+        count, mode = self.layout.count(self.found.column), self.found.b.mode
+        if mode is Mode.AHEAD:
+            each = self.steps * self.dtype.itemsize
+            fitting = min(KEPT // 2 // each, COLUMNS) // self.columns * self.columns
+            return max(fitting, self.columns) if count * each > KEPT else None
+        return COLUMNS if mode is Mode.PACKED and count > 2 * COLUMNS else None
 
     def shape(self) -> tuple[Tile, int, int]:
         """The tile, and its rows and columns: no more than there are."""

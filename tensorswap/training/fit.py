@@ -84,6 +84,7 @@ def fit(
     same_noise: bool = False,
     cluster: Any = None,
     shards: int | None = None,
+    average_every: int | None = None,
 ) -> Result:
     """Trains the parameters of a program, and gives them with a history.
 
@@ -93,8 +94,11 @@ def fit(
     `checkpoint` if there is one. Ctrl-C ends the run after the steps at hand, with what it has learned.
 
     With `shards`, each batch is cut into so many parts, on the workers of `cluster`, a client of Dask's, if there is
-    one: the numbers depend on the parts, not on who computes them.
+    one: the numbers depend on the parts, not on who computes them. With `average_every=k`, each part makes k steps by
+    itself before all take the mean of their parameters and state: for networks that are slow.
     """
+    if average_every is not None and cluster is None and shards is None:
+        raise ArgumentError("average_every is for a training in shards", hint="shards=2, average_every=10")
     settings = _Settings(
         loss,
         positive("lr", lr),
@@ -119,7 +123,9 @@ def fit(
         optimizer,
         clip,
         schedule,
-        None if cluster is None and shards is None else Parts(cluster, shards),
+        None
+        if cluster is None and shards is None
+        else Parts(cluster, shards, None if average_every is None else whole("average_every", average_every, 1)),
     )
     run.validate_with(validation)
     run.resume(resume, path)
@@ -135,6 +141,7 @@ class Parts:
 
     cluster: Any
     shards: int | None
+    average_every: int | None = None
 
 
 @dataclass(frozen=True)
@@ -184,7 +191,9 @@ class _Run:
         self.update: Update = update(model, settings.loss, list(named), chosen_optimizer(optimizer), clip, metrics)
         self.elsewhere: Any = None
         if parts is not None:
-            self.elsewhere = method("train")(self.update.program, settings.batch, parts.cluster, parts.shards)
+            self.elsewhere = method("train")(
+                self.update.program, settings.batch, parts.cluster, parts.shards, parts.average_every
+            )
         self.noises = [] if settings.same_noise else noises(model.loops)
         self.seeds: dict[str, Array] = {}  # what one chunk gave to random functions beside its examples
         self.params = arrays
@@ -197,7 +206,9 @@ class _Run:
         self.path: Path | None = None
         self.seconds = SAVE_SECONDS
         self.saved = time.monotonic()
-        self.length = settings.batch_size  # of the next steps, in examples: first few, then as many as take their time
+        apart = parts.average_every if parts is not None and parts.average_every is not None else 1
+        self.pace = settings.batch_size * apart  # examples between two means of what shards have learned
+        self.length = self.pace  # of the next steps, in examples: first few, then as many as take their time
         self.asked: list[bool] = []  # whether Ctrl-C was pressed
         self.begun: Loop | None = self.loop(first)  # what is wrong with the data is told before anything else happens
         self.schedule(np.zeros(1), self.total or 1)
@@ -297,14 +308,15 @@ class _Run:
             if start and (start % size or start >= loop.data.count):
                 raise TrainingError(f"the run cannot go on from example {start} of {loop.data.count}")
             while start < loop.data.count:
-                stop = min(start + min(self.length, loop.data.window), loop.data.count)
+                reach = min(self.length, loop.data.window)
+                stop = min(start + (reach // self.pace * self.pace or reach), loop.data.count)
                 before = time.monotonic()
                 self.steps(loop, epoch, start, stop, total)
                 made, start = stop - start, stop
                 done = start >= loop.data.count
                 self.position = replace(self.position, epoch=epoch, chunk=number + done, example=0 if done else start)
                 spent = max(time.monotonic() - before, 1e-6)
-                self.length = max(int(made * min(AWAY / spent, 8.0)) // size * size, size)
+                self.length = max(int(made * min(AWAY / spent, 8.0)) // self.pace * self.pace, self.pace)
                 progress.tell(self.position.step, self.last())
                 if time.monotonic() - self.saved >= self.seconds:
                     self.save()
@@ -321,7 +333,13 @@ class _Run:
             numbers = np.arange(first, first + len(batches), dtype=np.float64)
             factors = self.schedule(numbers, total or max(first + len(batches), 1))
             before = {name: array.copy() for name, array in loop.arrays.items()}
-            told = self.made(loop, batches, factors * self.settings.lr, first, before)
+            try:
+                told = self.made(loop, batches, factors * self.settings.lr, first, before)
+            except SwapError as error:
+                if error.result is None:  # a cluster is gone: back to where the position says that the run stands
+                    for name, array in before.items():
+                        loop.arrays[name][...] = array
+                raise
             wrong = ~np.isfinite(told[self.settings.loss])
             if wrong.any():
                 at = int(np.argmax(wrong))
@@ -406,6 +424,7 @@ class _Run:
             "dtype": str(self.dtype),
             "number of examples": examples,
             "shards": None if self.elsewhere is None else self.elsewhere.shards,
+            "average_every": None if self.elsewhere is None else self.elsewhere.average_every,
         }
 
     def save(self) -> None:

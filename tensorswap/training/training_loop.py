@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -30,7 +30,21 @@ LAST_STEP = 2**53
 EXAMPLES = 8  # of a batch that an error names
 
 
-Elsewhere = Callable[["Loop", Rows, Mapping[str, Any]], Mapping[str, Array]]
+class Elsewhere(Protocol):
+    """Who makes steps in parts: each for all parts together, or several for each part by itself."""
+
+    average_every: int | None  # steps that the parts make by themselves
+
+    @property
+    def steps_at_a_time(self) -> int: ...
+
+    def together(
+        self, loop: Loop, batches: Rows, numbers: Sequence[Mapping[str, float]], given: Mapping[str, Any]
+    ) -> Mapping[str, Array]: ...
+
+    def apart(
+        self, loop: Loop, batches: Rows, numbers: Sequence[Mapping[str, float]], given: Mapping[str, Any]
+    ) -> Mapping[str, Array]: ...
 
 
 class UndecidedStep(Exception):
@@ -184,7 +198,7 @@ class Loop:
         if switches().looking:
             return self.watched(batches, rates, first)
         if self.elsewhere is not None:
-            return self.watched(batches, rates, first, self.elsewhere)
+            return self.in_parts(batches, rates, first, self.elsewhere)
         steps, size = batches.shape
         chunk, types = self.chunk(size)
         told = {name: np.zeros(steps, types[name]) for name in (*self.update.results, *self.scalars[size])}
@@ -203,27 +217,50 @@ class Loop:
             raise UndecidedStep(int(np.argmax(wrong)))
         return told
 
-    def watched(self, batches: Rows, rates: Array, first: int, elsewhere: Elsewhere | None = None) -> dict[str, Array]:
-        """The same steps as calls of the program, one by one: under `ts.debug`, where an error names step and examples,
-        and on a cluster."""
+    def watched(self, batches: Rows, rates: Array, first: int) -> dict[str, Array]:
+        """The same steps as calls of the program, one by one: under `ts.debug`, where an error names step and
+        examples."""
         told: dict[str, list[Any]] = {name: [] for name in self.update.results}
         for number, (rows, rate) in enumerate(zip(batches, rates, strict=True), first + 1):
             numbers = self.update.numbers(rate, number)
             try:
-                if elsewhere is None:
-                    results = self.update.program(self.arguments(self.data.batch(rows)) | numbers)
-                else:
-                    results = elsewhere(self, rows, self.arguments({}) | numbers)
+                results = self.update.program(self.arguments(self.data.batch(rows)) | numbers)
             except (NumberError, BoundsError) as error:
-                named = self.filled[rows[:EXAMPLES]] if self.data.sources else rows[:EXAMPLES]
-                shown = ", ".join(map(str, named)) + (", ..." if len(rows) > EXAMPLES else "")
-                head = Fault(f"step {number}, on the examples {shown}")
-                raise type(error)([head, *error.faults]) from None
+                raise type(error)([self.named(number, rows), *error.faults]) from None
             for name, array in self.arrays.items():
                 array[...] = results[name]
             for name, values in told.items():
                 values.append(results[name])
         return {name: np.array(values) for name, values in told.items()}
+
+    def named(self, number: int, rows: Rows) -> Fault:
+        """Which step it was."""
+        named = self.filled[rows[:EXAMPLES]] if self.data.sources else rows[:EXAMPLES]
+        shown = ", ".join(map(str, named)) + (", ..." if len(rows) > EXAMPLES else "")
+        return Fault(f"step {number}, on the examples {shown}")
+
+    def in_parts(self, batches: Rows, rates: Array, first: int, elsewhere: Elsewhere) -> dict[str, Array]:
+        """The steps on a cluster, some at a time."""
+        told: dict[str, list[Array]] = {name: [] for name in self.update.results}
+        own = {name: value for name, value in self.arguments({}).items() if name not in ("lr", "step")}
+        make = elsewhere.together if elsewhere.average_every is None else elsewhere.apart
+        start, most = 0, elsewhere.steps_at_a_time
+        while start < len(batches):
+            count = min(most, len(batches) - start)
+            numbers = [self.update.numbers(rates[k], first + k + 1) for k in range(start, start + count)]
+            try:
+                results = make(self, batches[start : start + count], numbers, own)
+            except (NumberError, BoundsError) as error:
+                if count > 1 and elsewhere.average_every is None:
+                    most = 1  # one by one, to tell which it is
+                    continue
+                raise type(error)([self.named(first + start + 1, batches[start]), *error.faults]) from None
+            for name, array in self.arrays.items():
+                array[...] = results[name]
+            for name, values in told.items():
+                values.append(results[name])
+            start += count
+        return {name: np.concatenate(values) for name, values in told.items()}
 
 
 def stretches(rows: Rows, size: int) -> Iterator[Rows]:
