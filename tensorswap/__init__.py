@@ -72,6 +72,7 @@ METHODS |= {
         "shard": "cluster.sharded",
         "train": "cluster.steps_in_shards",
         "within": "budget.within",
+        "shards_of_step": "budget.training_steps",
         "program_page": "notebook.shown_program",
         "plan_page": "notebook.shown_plan",
         "history_page": "notebook.shown_training",

@@ -58,7 +58,7 @@ LAYERS = {
     "einsum": "errors program run",
     "gradcheck": "arrays errors program rules run",
     "eager": "einsum errors language library program rules run",
-    "training": "arrays debug errors interpret language lazy library program rules run",
+    "training": "arrays debug errors interpret language lazy library program room rules run",
     "models": "arrays errors language lazy library program training",
     "bridges": "arrays errors language program rules run training",
     "cluster": "arrays errors interpret language lazy program room run training",

@@ -14,6 +14,7 @@ from tensorswap.budget.chain import Chain, Run
 from tensorswap.budget.checkpoints import computed, go_back
 from tensorswap.budget.recurrence import divide_steps
 from tensorswap.budget.within import Within
+from tensorswap.cluster import steps_in_shards
 from tensorswap.cluster.cutting import NotCut
 from tensorswap.program import Program
 from tensorswap.run.arguments import bind
@@ -230,3 +231,41 @@ def test_an_error_in_a_stretch_tells_which() -> None:
     given["idx"][1500] = 7
     with pytest.raises(ts.SwapError, match="position 7"):
         ts.program(text).grad(wrt=["E"], memory="20 KB")(given)
+
+
+# -- training
+
+
+def trained(**more: Any) -> Any:
+    generator = np.random.default_rng(1)
+    data = {"X": generator.normal(size=(96, 6)), "y": generator.normal(size=(96, 3))}
+    text = "H[b,h] += X[b,d] * V[h,d]\nR[b,h] = tanh(H[b,h])\nS[b,c] += R[b,h] * W[c,h]\n"
+    text += "loss += (S[b,c] - y[b,c]) ** 2 / size(b)"
+    params = {"V": generator.normal(size=(50, 6)), "W": generator.normal(size=(3, 50)) / 7}
+    return ts.fit(ts.program(text), params, data, batch="b", batch_size=48, epochs=2, progress=False, lr=0.01, **more)
+
+
+def test_training_within_a_limit_learns_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def train(program: Program, index: str, cluster: Any, shards: int, average_every: None) -> Any:
+        asked.append(shards)
+        return in_shards(program, index, cluster, shards, average_every)
+
+    in_shards = steps_in_shards.train
+    monkeypatch.setattr(steps_in_shards, "train", train)
+    whole, cut = trained(memory="1 GB"), trained(memory="30 KB")
+    assert len(asked) == 1
+    assert asked[0] > 1
+    for name, array in whole.params.items():
+        np.testing.assert_allclose(cut.params[name], array, rtol=1e-9)
+    np.testing.assert_allclose(cut.history.loss, whole.history.loss, rtol=1e-9)
+
+
+def test_training_that_does_not_fit() -> None:
+    with pytest.raises(ts.SwapError, match="for one example alone"):
+        trained(memory="2 KB")
+    with pytest.raises(ts.SwapError, match="memory chooses the number of shards"):
+        trained(memory="2 KB", shards=2)
+    with pytest.raises(ts.SwapError, match="64 XB"):
+        trained(memory="64 XB")

@@ -15,6 +15,7 @@ from ..arrays import Array
 from ..errors import ArgumentError, SwapError, SwapWarning, TrainingError
 from ..lazy import method
 from ..program import Program
+from ..room import bytes_of
 from . import checkpoint as files
 from .checkpoint import Checkpoint, Position
 from .data import Data, read, with_examples
@@ -85,6 +86,7 @@ def fit(
     cluster: Any = None,
     shards: int | None = None,
     average_every: int | None = None,
+    memory: str | int | None = None,
 ) -> Result:
     """Trains the parameters of a program, and gives them with a history.
 
@@ -95,8 +97,13 @@ def fit(
 
     With `shards`, each batch is cut into so many parts, on the workers of `cluster`, a client of Dask's, if there is
     one: the numbers depend on the parts, not on who computes them. With `average_every=k`, each part makes k steps by
-    itself before all take the mean of their parameters and state: for networks that are slow.
+    itself before all take the mean of their parameters and state: for networks that are slow. With `memory`, such as
+    "64 MB", a step that would need more is computed in so many parts, one after the other, that each needs less.
     """
+    if memory is not None and (cluster is not None or shards is not None):
+        raise ArgumentError(
+            "memory chooses the number of shards itself", hint="leave out shards and cluster, or memory"
+        )
     if average_every is not None and cluster is None and shards is None:
         raise ArgumentError("average_every is for a training in shards", hint="shards=2, average_every=10")
     settings = _Settings(
@@ -127,6 +134,8 @@ def fit(
         if cluster is None and shards is None
         else Parts(cluster, shards, None if average_every is None else whole("average_every", average_every, 1)),
     )
+    if memory is not None:
+        run.keep_to(bytes_of("memory", memory))
     run.validate_with(validation)
     run.resume(resume, path)
     if path is not None:  # a place that cannot be written is told before time is spent on training
@@ -212,6 +221,18 @@ class _Run:
         self.asked: list[bool] = []  # whether Ctrl-C was pressed
         self.begun: Loop | None = self.loop(first)  # what is wrong with the data is told before anything else happens
         self.schedule(np.zeros(1), self.total or 1)
+
+    def keep_to(self, memory: int) -> None:
+        """Steps in as many parts as a limit of memory asks for."""
+        assert self.begun is not None
+        data = self.begun.data
+        rows = np.arange(min(self.settings.batch_size, data.count))
+        shards = method("shards_of_step")(
+            self.update.program, self.settings.batch, self.begun.arguments(data.batch(rows)), memory
+        )
+        if shards > 1:
+            self.elsewhere = method("train")(self.update.program, self.settings.batch, None, shards, None)
+            self.begun = self.loop(self.source.first)
 
     # -- data
 
