@@ -17,6 +17,7 @@ from .arrays import Array
 from .errors import ArgumentError
 from .language import ir
 from .language.hints import closest
+from .language.render import access
 from .lazy import cached_property
 from .program import Program, load
 from .training.initial import drawn, index_sizes
@@ -29,6 +30,8 @@ class Data:
     """Arrays by name; one that is missing is told by its name."""
 
     def __init__(self, arrays: Mapping[str, Any]) -> None:
+        if not isinstance(arrays, Mapping):
+            raise ArgumentError(f"data is a dict of arrays by name, not {type(arrays).__name__}")
         self.arrays: dict[str, Array] = {name: np.asanyarray(array) for name, array in arrays.items()}
 
     def __getitem__(self, name: str) -> Array:
@@ -99,7 +102,16 @@ class Model:
                 raise ArgumentError(f"{name} is a whole number of 1 or more, not {str(value)[:80]}")
         given = Data(data)
         own = self.indices({**self.settings, **settings}, given)
-        return index_sizes(self.program.loops, {n: a.shape for n, a in given.arrays.items()}, {}) | own
+        known = index_sizes(self.program.loops, {n: a.shape for n, a in given.arrays.items()}, {}) | own
+        header = self.program.loops.header
+        assert header is not None
+        arguments = [argument for argument in header.arguments if isinstance(argument, ir.Argument)]
+        open_names = {ir.bare(i) or "" for a in arguments if a.name in self.starts for i in a.access.indices} - {*known}
+        if open_names:
+            read = ", ".join(access(a.access) for a in arguments if a.name not in self.starts)
+            names = ", ".join(sorted(open_names))
+            raise ArgumentError(f"the data does not tell how large {names} is", hint=f"the model reads {read}")
+        return known
 
 
 def get(name: str) -> Model:

@@ -145,6 +145,13 @@ def test_mistakes(name: str, settings: dict[str, Any], message: str) -> None:
         models.get(name).params(data, **settings)
 
 
+def test_data_that_does_not_tell_the_sizes() -> None:
+    with pytest.raises(ts.SwapError, match="how large i is"):
+        models.get("mlp").params({"X": np.ones((5, 8)), "label": np.zeros(5, int)})
+    with pytest.raises(ts.SwapError, match="a dict of arrays by name, not int"):
+        models.get("mlp").params(5)  # type: ignore[arg-type]
+
+
 def test_labels_are_whole_numbers() -> None:
     with pytest.raises(ArgumentError, match="label is not an array of whole numbers"):
         models.get("mlp").params({"x": np.ones((3, 2)), "label": np.ones(3)})
