@@ -26,6 +26,7 @@ from .test_cluster import outputs, same, trained
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed: make cluster installs it")
 
+from tensorswap.cluster import on_dask  # noqa: E402
 from tensorswap.cluster.local_cluster import start  # noqa: E402
 from tensorswap.cluster.on_dask import Lost, OnDask  # noqa: E402
 from tensorswap.cluster.versions import refuse_others, versions  # noqa: E402  # it needs no dask, the rest does
@@ -204,6 +205,21 @@ def test_shards_that_train_by_themselves_have_the_bits_of_one_process(client: An
     assert same(trained(**options, cluster=client), want)
     trained(**options, cluster=client, epochs=1, checkpoint=tmp_path / "c")
     assert same(trained(**options, cluster=client, checkpoint=tmp_path / "c", resume=True), want)
+
+
+def test_data_that_never_arrives_is_sent_again(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    scatter, asked = client._scatter, []
+
+    async def lost(*words: Any, **named: Any) -> Any:
+        asked.append(words)
+        return await (asyncio.sleep(1e6) if len(asked) == 1 else scatter(*words, **named))
+
+    monkeypatch.setattr(client, "_scatter", lost)
+    monkeypatch.setattr(on_dask, "SENT", 0.5)
+    X = np.random.default_rng(3).normal(size=(60, 400))
+    program = ts.program("s[i] += X[b,i] ** 2")
+    np.testing.assert_allclose(program.shard("b", client=client, shards=3)(X=X), (X**2).sum(0))
+    assert len(asked) > 1
 
 
 def kill_worker(client: Any) -> None:

@@ -4,6 +4,7 @@ cannot see, a worker that no longer answers or data that went with one, is watch
 from __future__ import annotations
 
 import asyncio
+import math
 import pickle
 import time
 import warnings
@@ -37,6 +38,8 @@ KEPT = 2**30  # bytes of arrays that workers keep between calls
 TICK = 1.0  # seconds between two looks at the cluster
 SILENT = 10.0  # seconds after which a worker that says nothing is given up
 PATIENCE = 40.0  # seconds without a worker, or without an answer of the scheduler
+SENT = 20.0  # seconds after which data on its way is sent again: what was meant for a worker that died may never arrive
+SLOWLY = 1e6  # bytes a second that a network takes at least
 ATTEMPTS = 6
 
 
@@ -196,7 +199,8 @@ class OnDask:
         sent: list[Future] = []
         if new:
             asked = self.client._scatter(values, hash=False, broadcast=everywhere)
-            sent = self.patiently(asked, "data on its way")
+            seconds = SENT + sum(arrays[key][0].nbytes for key in new) / SLOWLY
+            sent = self.patiently(asked, "data on its way", seconds=seconds)
         found = {key: kept[key][0] for key in arrays if key in kept} | dict(zip(new, sent, strict=True))
         for key, future in zip(new, sent, strict=True):
             if arrays[key][1]:
@@ -214,9 +218,12 @@ class OnDask:
         found: list[Any] = self.patiently(self.client._gather(futures), what, futures)
         return found
 
-    def patiently(self, asked: Coroutine[Any, Any, Any], what: str, of: Sequence[Future] = ()) -> Any:
-        """What a coroutine of the client gives; given up if a worker falls silent, since it may wait for that, or if a
-        future is not finished any more."""
+    def patiently(
+        self, asked: Coroutine[Any, Any, Any], what: str, of: Sequence[Future] = (), seconds: float = math.inf
+    ) -> Any:
+        """What a coroutine of the client gives; given up if a worker falls silent, since it may wait for that, if a
+        future is not finished any more, or after some seconds."""
+        end = time.monotonic() + seconds
         future = asyncio.run_coroutine_threadsafe(asked, self.client.loop.asyncio_loop)
         watch = _Watch(self)
         while True:
@@ -225,7 +232,7 @@ class OnDask:
             except (OSError, CancelledError, KeyError) as error:
                 if future.done():
                     raise Lost(f"{what} was lost: {str(error)[:200]}") from error
-            if watch.look() or any(each.status != "finished" for each in of):
+            if watch.look() or time.monotonic() > end or any(each.status != "finished" for each in of):
                 future.cancel()
                 raise Lost(f"{what} was lost with a worker")
 
