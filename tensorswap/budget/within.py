@@ -115,21 +115,21 @@ class Within:
         if whole <= self.limit:
             return Way(BudgetPlan(self.limit, whole, whole, "it runs as it is", 1.0))
         reasons: list[str] = []
-        origin = program._origin
-        missing = [] if origin is None else [name for name in origin.inputs if name not in arguments]
-        missing = [name for name in missing if origin is not None and name not in defaults(origin.loops)]
-        if missing:
-            reasons.append(f"not in stretches without {', '.join(missing)}, which the steps read")
-        elif origin is not None and isinstance(program._derivation, Adjoint | Gradient):
+        origin, derivation = _origin(program, arguments), self.program._derivation
+        if origin is not None and isinstance(derivation, Adjoint | Gradient):
+            needed = {*origin.inputs, *derivation.wrt} - {*arguments, *defaults(origin.loops)}
+            if needed:
+                reasons.append(f"not in stretches without {', '.join(sorted(needed))}")
+                return self._in_shards(program, arguments, whole, reasons)
             bound = bind(origin.loops, _own(origin, arguments))
             for index in recurrences(bound):
                 try:
-                    recurrence = divide_steps(bound, index, _wanted(program._derivation, bound))
+                    recurrence = divide_steps(bound, index, _wanted(derivation, bound))
                 except NotCut as error:
                     reasons.append(f"not in stretches of {index}: {error.reason}")
                     continue
                 chain = Chain(recurrence, bound, (), 1)
-                found = _Budget(self.limit, whole, bound, program._derivation.wrt, chain).way()
+                found = _Budget(self.limit, whole, bound, derivation.wrt, chain).way()
                 if isinstance(found, Way):
                     types = {name: result.dtype for name, result in outlines(program.loops, arguments).items()}
                     return replace(found, types=types)
@@ -157,7 +157,7 @@ class Within:
 
     def _chained(self, chain: Chain, arguments: Mapping[str, Any]) -> dict[str, Any]:
         program = self.program._for_call(arguments)
-        origin, derivation = program._origin, program._derivation
+        origin, derivation = _origin(program, arguments), self.program._derivation
         assert origin is not None, "others have no chain"
         assert isinstance(derivation, Adjoint | Gradient)
         bound = bind(origin.loops, _own(origin, arguments))
@@ -306,6 +306,12 @@ class _Budget:
 def _outlined(bound: Bound) -> Bound:
     """The same without the elements of its arrays: a way is kept for longer than they are."""
     return replace(bound, arrays={n: np.broadcast_to(a.dtype.type(0), a.shape) for n, a in bound.arrays.items()})
+
+
+def _origin(program: Program, arguments: Mapping[str, Any]) -> Program | None:
+    """The program behind a derivative, without what a call leaves out."""
+    origin = program._origin
+    return None if origin is None else origin._for_call(_own(origin, arguments))
 
 
 def _own(origin: Program, arguments: Mapping[str, Any]) -> dict[str, Any]:
