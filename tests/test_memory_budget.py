@@ -68,6 +68,26 @@ RECURRENCES = {
                              "    B[t] = s * X[t] + (B[t-1] if t > 0 else 0)\nloss += B[t]", {"X": (7,)}),
     "a start of parts": ("size(k) = 2\nH[0,0,i] = a[i]\nH[0,1,i] = 1\nfor t:\n    H[t+1,k,i] = H[t,k,i] * X[t,i]\n"
                          "loss += H[size(t),k,i] * a[i]", {"a": (3,), "X": (7, 3)}),
+    "results of before": ("R[i] = h[i] ** 2\nH[0,i] = R[i]\nfor t:\n    H[t+1,i] = sin(H[t,i] + X[t,i])\n"
+                          "Q[i] = 2 * h[i]\nreturn R, Q, H", {"h": (3,), "X": (7, 3)}),
+    "a maximum": ("for t:\n    M[t+1,i] max= M[t,i] * 0.5\n    M[t+1,i] max= X[t,i]\nreturn M", {"X": (7, 3)}),
+    "a minimum": ("H[0,i] min= h[i] * K[p]\nfor t:\n    H[t+1,i] min= H[t,i] * X[t,i]\nreturn H",
+                  {"h": (3,), "K": (4,), "X": (7, 3)}),
+    "a product": ("for t:\n    C[t+2,i] *= C[t,i] * C[t+1,i]\n    C[t+2,i] *= X[t,i]\nreturn C", {"X": (7, 3)}),
+    "a sum": ("for t down:\n    C[t,i] -= X[t,i]\n    C[t,i] += sin(C[t+1,i]) if t < size(t) - 1\nreturn C",
+              {"X": (7, 3)}),
+    "places further on": ("for t:\n    A[t,i] = X[t,i] * (A[t-1,i] if t > 0 else 1)\n"
+                          "    B[t+2,i] = A[t,i] * 2 if t < size(t) - 2\nsize(B, 0) = size(t)\nreturn B",
+                          {"X": (7, 3)}),
+    "places before": ("for t:\n    A[t,i] = X[t,i] * (A[t-1,i] if t > 0 else 1)\n"
+                      "    B[t-1,i] = A[t,i] * 2 if t > 0\nsize(B, 0) = size(t)\nreturn B", {"X": (7, 3)}),
+    "a part of an axis": ("H[0,i] = h[i]\nfor t:\n    H[t+1,i] = sin(H[t,i] + X[t,i])\nsize(u) = 4\n"
+                          "q[i] += H[u,i]\nreturn q", {"h": (3,), "X": (7, 3)}),
+    "what nobody needs": ("R[i] = h[i] ** 2\nH[0,i] = h[i]\nfor t:\n    H[t+1,i] = sin(H[t,i] + X[t,i])\n"
+                          "    m max= H[t,i]\n    a[i] += H[t,i]\ne[i] = H[size(t),i] + R[i]\nreturn H",
+                          {"h": (3,), "X": (7, 3)}),
+    "something infinite": ("for t:\n    H[t+1,i] = H[t,i] * big[t,i] + h[i]\nloss += H[t,i]",
+                           {"h": (3,), "big": (7, 3)}),
 }  # fmt: skip
 REFUSED = {
     "max= over the steps": ("for t:\n    H[t] = X[t] + (H[t-1] if t > 0 else 0)\n"
@@ -76,6 +96,8 @@ REFUSED = {
                         "    B[t] = H[t] * (B[t+1] if t < size(t) - 1 else 1)\nloss += B[t]", "both directions"),
     "the first state later": ("H[0] = X[0]\nfor t:\n    H[t+1] = H[t] * H[0] + X[t]\nloss += H[t]",
                               "not `t` and a number"),
+    "inside, of a state": ("for t:\n    H[t] = X[t]\n    s += exp(H[t-1]) if inside\nloss = s", "in bounds"),
+    "positions": ("for t:\n    P[t] argmax= X[t] * X[u] + (P[t-1] if t > 0 else 0)\nloss += X[t] * P[t]", "positions"),
 }  # fmt: skip
 
 
@@ -84,6 +106,8 @@ def arguments(text: str, shapes: dict[str, tuple[int, ...]], dtype: type = np.fl
     made: dict[str, Any] = {n: np.asarray(rng.normal(size=shape), dtype) for n, shape in shapes.items()}
     if "idx" in shapes:
         made["idx"] = rng.integers(0, 5, shapes["idx"])
+    if "big" in shapes:
+        made["big"][6, 1] = np.inf
     if "seed" in text:
         made["seed"] = 3
     return made
@@ -96,8 +120,13 @@ def derivative(program: Program) -> tuple[Program, tuple[str, ...]]:
 
 def seeded(derived: Program, given: dict[str, Any]) -> dict[str, Any]:
     rng = np.random.default_rng(6)
-    seeds = {name: rng.normal(size=(7, 3)) for name in derived.inputs if name.endswith(".grad")}
-    return {**given, **seeds}
+    names = [name for name in derived.inputs if name.endswith(".grad")]
+    if not names:
+        return given
+    assert derived._origin is not None
+    results = derived._origin.run_reference(given)
+    results = results if isinstance(results, dict) else {derived._origin.outputs[0]: results}
+    return {**given, **{name: rng.normal(size=results[name.removesuffix(".grad")].shape) for name in names}}
 
 
 @pytest.mark.parametrize("name", RECURRENCES)
@@ -110,8 +139,8 @@ def test_stretches_give_what_the_whole_gives(name: str) -> None:
     wanted = wanted if isinstance(wanted, dict) else {derived.outputs[0]: wanted}
     bound = bind(program.loops, given)
     seeds = {n.removesuffix(".grad"): a for n, a in seeded(derived, given).items() if n.endswith(".grad")}
-    recurrence = divide_steps(bound, "t")
-    for length, kept in ((1, (2,)), (3, (1, 3)), (4, (2,)), (7, (1,))):
+    recurrence = divide_steps(bound, "t", program.outputs)
+    for length, kept in ((1, (2,)), (3, (1, 3))):
         ends = [(start, min(start + length, 7)) for start in range(0, 7, length)]
         ranges = [(7 - stop, 7 - start) for start, stop in ends] if recurrence.down else ends
         for places in kept:
@@ -127,7 +156,12 @@ def test_stretches_give_what_the_whole_gives(name: str) -> None:
 def test_what_has_no_stretches(name: str) -> None:
     text, reason = REFUSED[name]
     with pytest.raises(NotCut, match=reason):
-        divide_steps(bind(ts.program(text).loops, {"X": np.ones(7)}), "t")
+        divide_steps(bind(ts.program(text).loops, {"X": np.ones(7)}), "t", ["loss"])
+
+
+def test_no_steps_have_no_stretches() -> None:
+    with pytest.raises(NotCut, match="no steps"):
+        divide_steps(bind(ts.program("for t:\n    H[t+1] = H[t] + X[t]").loops, {"X": np.ones(0)}), "t", ["H"])
 
 
 def test_the_schedule_computes_the_least() -> None:
@@ -190,6 +224,80 @@ def test_a_long_recurrence_keeps_to_its_limit(memory: str, dtype: type) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < plan.limit + 100_000  # Python's own objects beside it
+
+
+def test_types_are_those_of_the_whole() -> None:
+    program = ts.program(LONG.replace("h[i]", "s"))
+    given = {**long(60, np.float32), "s": 2}
+    del given["h"]
+    wanted = program.grad(wrt=["W", "s"]).run_reference(given)
+    limited = program.grad(wrt=["W", "s"], memory="2 KB")
+    assert "stretches" in str(limited.plan(given))
+    for name, array in limited(given).items():
+        assert (type(array), array.dtype) == (type(wanted[name]), wanted[name].dtype)
+        np.testing.assert_allclose(array, wanted[name], rtol=1e-3)
+
+
+def test_other_statics_and_types_are_another_call() -> None:
+    program = ts.program("for t:\n    H[t+1] = 0.5 * H[t] + X[t] * k\nloss += H[t+1] ** 2\nk: int")
+    limited = program.grad(wrt=["X"], memory=1800)
+    for k, x in ((np.int64(2), np.linspace(0, 1, 90)), (np.int64(3), [1] * 90), (np.int64(3), [0.5] * 90)):
+        wanted = program.grad(wrt=["X"]).run_reference(X=x, k=k)
+        np.testing.assert_allclose(limited(X=x, k=k)["X.grad"], wanted["X.grad"])
+    assert len(limited.ways) == 3
+    assert all(way.chain is not None for way in limited.ways.values())
+    with pytest.raises(ts.SwapError, match="length"):
+        limited(X=[[1], [2, 3]], k=2)
+
+
+@pytest.mark.parametrize(("of", "memory"), [("H", 4000), ("z", 3000)])
+def test_a_tensor_inside_as_the_start_of_a_derivative(of: str, memory: int) -> None:
+    program = ts.program(LONG.replace("loss", "z") + "\nloss = z ** 2")
+    derived = program.grad("z", ["W"]) if of == "z" else program.adjoint(["W"], of=["H"])
+    given = long(60)
+    given |= {} if of == "z" else {"H.grad": np.linspace(-1, 1, 183).reshape(61, 3)}
+    wanted, limited = derived.run_reference(given), derived.within(memory)
+    assert "stretches" in str(limited.plan(given))
+    found = limited(given)
+    if of == "H":
+        with pytest.raises(ts.SwapError, match="without Y"):
+            limited({name: array for name, array in given.items() if name != "Y"})
+    np.testing.assert_allclose(found["W.grad"] if of == "z" else found, wanted["W.grad"] if of == "z" else wanted)
+
+
+def test_inputs_that_are_left_out() -> None:
+    derived = ts.load("rnn_tanh").adjoint(["weight_hh"], of=["h_n"])
+    rng = np.random.default_rng(3)
+    given = {"input": rng.normal(size=(40, 2, 3)), "weight_ih": rng.normal(size=(2, 3)), "bias_ih": np.ones(2)}
+    given |= {"weight_hh": rng.normal(size=(2, 2)), "h_n.grad": np.ones((2, 2))}
+    limited = derived.within("3 KB")
+    assert "stretches" in str(limited.plan(given))
+    np.testing.assert_allclose(limited(given), derived.run_reference(given))
+    with pytest.raises(ts.SwapError, match="without h_0"):
+        ts.load("rnn_tanh").adjoint(["h_0"], of=["h_n"]).within("1 KB")(given)
+
+
+def test_what_comes_before_and_after_counts() -> None:
+    program = ts.program(
+        LONG + "\nK[i,j,t] = H[size(t),i] * H[size(t),j] * X[t,i]\nk[j,t] max= K[i,j,t]\nloss += k[i,t]"
+    )
+    assert program.grad(wrt=["W"], memory="200 KB").plan(long(1000)).needed > 60_000
+    with pytest.raises(ts.SwapError, match="in stretches of t it needs"):
+        program.grad(wrt=["W"], memory="20 KB")(long(1000))
+
+
+@pytest.mark.compiled
+def test_programs_of_parts_keep_no_memory_while_others_run() -> None:
+    limited = ts.program(LONG).grad(wrt=["W", "h"], memory="40 KB")
+    limited(long(3000))
+    (way,) = limited.ways.values()
+    assert way.chain is not None
+    programs = [
+        p for part in way.chain.parts.values() for p in (part.program, *part.adjoints.values()) if p is not None
+    ]
+    kept = [p for p in programs if any(k.executable.context.spare for k in p._caller.prepared.values() if k.executable)]
+    assert len(programs) > 3
+    assert len(kept) <= 1
 
 
 @pytest.mark.compiled

@@ -18,9 +18,10 @@ from ..arrays import Array
 from ..cluster.shard_program import Shard, View
 from ..errors import Fault, SwapError
 from ..language.bound import Bound
+from ..language.types import identity
 from ..lazy import cached_property
 from ..program import Program
-from ..rules.activity import default_wrt
+from ..rules.activity import active, default_wrt
 from ..rules.derived_names import next_suffix
 from .checkpoints import go_back
 from .recurrence import Recurrence
@@ -29,16 +30,29 @@ Arrays = dict[str, Any]
 State = Mapping[str, Array]
 
 
+class Turns:
+    """Runs programs in turn: what one keeps for its next run makes way when another one runs."""
+
+    def __init__(self) -> None:
+        self.last: Program | None = None
+
+    def __call__(self, program: Program, arrays: Mapping[str, Any]) -> Arrays:
+        last, self.last = self.last, program
+        if last is not None and last is not program:
+            last._caller.release()
+        found = program(arrays)
+        return found if len(program.outputs) > 1 else {program.outputs[0]: found}
+
+
 class Part:
     """A program of a part, forward and backward. Stretches of the same statements share one."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, turns: Turns) -> None:
+        self.program, self.turns = program, turns
         self.adjoints: dict[tuple[frozenset[str], frozenset[str]], Program | None] = {}
 
     def forward(self, arrays: Mapping[str, Any]) -> Arrays:
-        found = self.program(arrays)
-        return found if len(self.program.outputs) > 1 else {self.program.outputs[0]: found}
+        return self.turns(self.program, arrays)
 
     def adjoint(self, wrt: Iterable[str], of: Iterable[str]) -> Program | None:
         """By those of `wrt` that matter to `of`; None if none does."""
@@ -57,8 +71,7 @@ class Part:
             return {}
         given = {**arrays, **{f"{name}.{self.suffix}": seed for name, seed in seeds.items()}}
         taken = {name: value for name, value in given.items() if name in program.loops.names or name in program.inputs}
-        found = program(taken)
-        found = found if len(program.outputs) > 1 else {program.outputs[0]: found}
+        found = self.turns(program, taken)
         return {name.removesuffix(f".{self.suffix}"): array for name, array in found.items()}
 
     @cached_property
@@ -75,12 +88,13 @@ class Chain:
     ranges: Sequence[tuple[int, int]]  # the steps of each stretch, in the order in which they run
     places: int  # for states
     parts: dict[bytes, Part] = field(default_factory=dict)
+    turns: Turns = field(default_factory=Turns)
     shards: dict[int, tuple[Part, Shard]] = field(default_factory=dict)
 
     def part(self, made: Shard) -> Part:
         key = pickle.dumps(made.loops)
         if key not in self.parts:
-            self.parts[key] = Part(Program(made.loops))
+            self.parts[key] = Part(Program(made.loops), self.turns)
         return self.parts[key]
 
     def stretch(self, number: int) -> tuple[Part, Shard]:
@@ -116,13 +130,19 @@ class Chain:
         numbers = {name: 2 * value - first.numbers[name] for name, value in second.numbers.items()}
         return replace(second, views=views, numbers=numbers)
 
-    def zeros(self, name: str) -> Array:
-        """A state that nothing has written, or the gradient of what nothing reads."""
-        tensor = next(t for t, along in self.recurrence.along.items() if name in (*along.entering, *along.leaving))
-        return np.zeros(self.recurrence.division.sizes.shapes[name], self.dtype(tensor))
+    def unwritten(self, name: str) -> Array:
+        """A tensor, or a part of the state, that nothing has written yet."""
+        operator, dtype = self.recurrence.along[self.recurrence.owners[name]].operator, self.dtype(name)
+        start = 0 if operator == "=" else identity(operator, dtype)
+        return np.full(self.recurrence.division.sizes.shapes[name], start, dtype)
 
-    def dtype(self, tensor: str) -> np.dtype[Any]:
-        kind = self.bound.types.tensors[tensor]
+    def typed(self, found: Mapping[str, Any]) -> Arrays:
+        return {name: np.asarray(array, self.dtype(name)) for name, array in found.items()}
+
+    def dtype(self, name: str) -> np.dtype[Any]:
+        """The type that the whole program gives to a tensor, or to that of which it is a part. A program of a part does
+        not know it: it has fewer inputs."""
+        kind = self.bound.types.tensors[self.recurrence.owners.get(name, name)]
         return self.bound.dtype if kind.weak and kind.dtype.kind == "f" else kind.dtype
 
 
@@ -136,6 +156,7 @@ class Run:
         self.reached = 0  # stretches that have been computed once
         self.outputs: Arrays = {}
         self.seeds: dict[str, Array] = {}  # of what stretches give
+        self.nothing: dict[str, Array] = {}  # zeros for states whose gradient nothing gives
         self.leaving: dict[str, Array] = {}  # gradients of the state behind the stretch that is next on the way back
         self.gradients: dict[str, Array] = {}
 
@@ -152,10 +173,10 @@ class Run:
         names = self.recurrence.state
         if self.recurrence.before:
             self.values |= self.once(self.recurrence.first_part())
-        return {n: np.asarray(self.values[n]) if n in self.values else self.chain.zeros(n) for n in names}
+        return {n: self.values[n] if n in self.values else self.chain.unwritten(n) for n in names}
 
     def once(self, made: Shard) -> Arrays:
-        return self.chain.part(made).forward(self.taken(made, {}))
+        return self.chain.typed(self.chain.part(made).forward(self.taken(made, {})))
 
     def taken(self, made: Shard, state: State) -> Arrays:
         """What a part reads."""
@@ -171,22 +192,30 @@ class Run:
         if number == self.reached:
             self.reached += 1
             self.collect(number, found)
-        return {name: np.asarray(found[other]) for name, other in self.recurrence.state.items()}
+        return self.chain.typed({name: found[other] for name, other in self.recurrence.state.items()})
 
     def collect(self, number: int, found: Arrays) -> None:
         for name in self.recurrence.sums.values():
             self.sums[name] = found[name] if name not in self.sums else self.sums[name] + found[name]
         for tensor, name in self.recurrence.whole.items():
-            along = self.recurrence.along[tensor]
             if tensor not in self.values:
                 self.values[tensor] = self.started(tensor)
-            start, stop = self.chain.ranges[number]
-            place = slice(start + along.written, stop + along.written)
-            self.values[tensor][(slice(None),) * along.axis + (place,)] = found[name]
+            place, own = self.places(tensor, number)
+            self.values[tensor][place] = found[name][own]
+
+    def places(self, tensor: str, number: int) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+        """Where a whole tensor has what a stretch writes, and where that is in what the stretch gives. Places that are
+        out of bounds were left out by a guard."""
+        along, (start, stop) = self.recurrence.along[tensor], self.chain.ranges[number]
+        extent = self.recurrence.division.sizes.shapes[tensor][along.axis]
+        low, high = (min(max(end + along.written, 0), extent) for end in (start, stop))
+        before = (slice(None),) * along.axis
+        moved = start + along.written
+        return (*before, slice(low, high)), (*before, slice(low - moved, high - moved))
 
     def started(self, tensor: str) -> Array:
         """A whole tensor with what was written before the steps."""
-        made = np.zeros(self.recurrence.division.sizes.shapes[tensor], self.chain.dtype(tensor))
+        made = self.chain.unwritten(tensor)
         for name, place in self.first_places(tensor):
             if name in self.values:
                 made[place] = self.values[name]
@@ -211,11 +240,10 @@ class Run:
         given = {name: seed for name, seed in self.seeds.items() if name in self.recurrence.sums.values()}
         for tensor, name in self.recurrence.whole.items():
             if tensor in self.seeds:
-                along = self.recurrence.along[tensor]
-                start, stop = self.chain.ranges[number]
-                place = (slice(None),) * along.axis + (slice(start + along.written, stop + along.written),)
-                given[name] = np.ascontiguousarray(self.seeds[tensor][place])
-        given |= self.leaving
+                place, own = self.places(tensor, number)
+                given[name] = np.zeros(made.shapes[name], self.seeds[tensor].dtype)
+                given[name][own] = self.seeds[tensor][place]
+        given |= {**self.nothing, **self.leaving}
         wanted = [name for name, view in made.views.items() if self.matters(view.tensor)]
         with self.told(number):
             found = part.backward(self.taken(made, state), wanted, given)
@@ -236,8 +264,12 @@ class Run:
             self.values |= self.once(made)
         self.outputs = {name: self.values[name] for name in self.recurrence.outputs}
         given = dict(seeds(self.outputs))
+        self.nothing = self.zeros(given)
         own = {name: seed for name, seed in given.items() if made is not None and name in made.loops.written}
-        self.seeds = {name: seed for name, seed in given.items() if name not in own}
+        self.seeds = {name: seed for name, seed in given.items() if self.of_steps(name) and name not in own}
+        for name, seed in given.items():
+            if name in self.recurrence.made_before:
+                self.add(View(name), np.array(seed))  # a copy: more is added to it
         if made is None:
             return
         wanted = [name for name, view in made.views.items() if self.matters(view.tensor) or self.of_steps(view.tensor)]
@@ -249,6 +281,14 @@ class Run:
                 self.seeds[tensor] = gradient + self.seeds[tensor] if tensor in self.seeds else gradient
             else:
                 self.add(made.views[name], gradient)
+
+    def zeros(self, of: Iterable[str]) -> dict[str, Array]:
+        """Gradients of states that nothing reads behind the last stretch. They take part as others do, since what they
+        are multiplied by may be infinite."""
+        passed = active(self.chain.bound.loops, self.wrt, tuple(of))
+        shapes, owners = self.recurrence.division.sizes.shapes, self.recurrence.owners
+        slots = [name for name in self.recurrence.state.values() if owners[name] in passed]
+        return {name: np.zeros(shapes[name], self.chain.dtype(name)) for name in slots}
 
     def of_steps(self, tensor: str) -> bool:
         recurrence = self.recurrence
@@ -263,7 +303,7 @@ class Run:
         """A part of the gradient of an input, or of what was made before the steps."""
         if view.axis is None:
             old = self.gradients.get(view.tensor)
-            self.gradients[view.tensor] = gradient if old is None else old + gradient
+            self.gradients[view.tensor] = gradient if old is None else np.asarray(old + gradient)
             return
         if view.tensor not in self.gradients:
             shape = self.recurrence.division.sizes.shapes[view.tensor]

@@ -13,7 +13,7 @@ is added up over stretches. Tensors that are wanted whole are put together of wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..cluster.cutting import NotCut, in_numbers
@@ -36,6 +36,7 @@ class Along:
     axis: int
     written: int
     back: int
+    operator: str = "="  # with which it is written
     entering: tuple[str, ...] = ()  # the tensors that bring what earlier stretches made, one for each place
     leaving: tuple[str, ...] = ()
 
@@ -68,8 +69,18 @@ class Recurrence:
         }
 
     @cached_property
+    def owners(self) -> dict[str, str]:
+        """The tensor that each part of the state is of, and of what stretches give."""
+        parts = {name: tensor for tensor, name in (*self.sums.items(), *self.whole.items())}
+        slots = {name: tensor for tensor, t in self.along.items() for name in (tensor, *t.entering, *t.leaving)}
+        return {**parts, **slots}
+
+    @cached_property
     def made_before(self) -> tuple[str, ...]:
-        return tuple(ir.Loops(self.before).written)
+        """What others need of what comes before the steps."""
+        rest = ir.Loops((*self.steps, *self.after)).statements
+        needed = {access.tensor for statement in rest for access in statement.reads} | {*self.state, *self.outputs}
+        return tuple(name for name in ir.Loops(self.before).written if name in needed)
 
     @cached_property
     def linear(self) -> bool:
@@ -97,13 +108,26 @@ def recurrences(bound: Bound) -> list[str]:
     return sorted(found, key=lambda name: -bound.sizes.index[name])
 
 
-def divide_steps(bound: Bound, index: str) -> Recurrence:
-    """The parts of a program with `for index:`; raises NotCut if it has none."""
+def divide_steps(bound: Bound, index: str, wanted: Sequence[str]) -> Recurrence:
+    """The parts of a program with `for index:` that compute the tensors wanted; raises NotCut if it has none."""
     if bound.loops.updated:
         raise NotCut("it updates its inputs")
+    if not bound.sizes.index[index]:
+        raise NotCut("it has no steps")
     body = in_numbers(bound.loops.body, bound.sizes)
-    parts = _Sorted(index, body)
-    return _Writer(bound, index, parts).recurrence()
+    parts = _Sorted(index, tuple(_leading_to(body, {*wanted} | _behind(body, {*wanted}))))
+    return _Writer(bound, index, parts, tuple(wanted)).recurrence()
+
+
+def _leading_to(body: tuple[ir.Item, ...], needed: set[str]) -> Iterator[ir.Item]:
+    """The statements that write tensors which are needed."""
+    for item in body:
+        if isinstance(item, ir.Block):
+            inner = tuple(_leading_to(item.body, needed))
+            if inner:
+                yield replace(item, body=inner)
+        elif isinstance(item, ir.Statement) and item.target.tensor in needed:
+            yield item
 
 
 class _Sorted:
@@ -164,8 +188,9 @@ class _Sorted:
 class _Writer:
     """Writes the three parts."""
 
-    def __init__(self, bound: Bound, index: str, parts: _Sorted) -> None:
+    def __init__(self, bound: Bound, index: str, parts: _Sorted, wanted: tuple[str, ...]) -> None:
         self.bound, self.index, self.parts, self.down = bound, index, parts, parts.down
+        self.wanted = wanted
         self.shapes = dict(bound.sizes.shapes)
         self.extents = dict(bound.sizes.index)
         self.taken = {*bound.loops.names, *bound.loops.indices}
@@ -197,16 +222,22 @@ class _Writer:
             raise NotCut(f"a step reads {name} at places that later steps write", ahead[0].span)
         if back > FAR:
             raise NotCut(f"a step reads {name} {back} steps back", reads[0][0].span)
-        inside = [s for s, _ in reads if back and any(isinstance(node, ir.Inside) for node in s.nodes)]
-        if inside:
-            raise NotCut(f"`inside` asks whether places of {name} are in bounds", inside[0].span)
+        operator = ir.reduction(writers[0].operator)
+        if back and operator.startswith("arg"):
+            raise NotCut(f"a step reads the positions in {name} that earlier steps chose", writers[0].span)
+        extent = self.shapes[name][axis]
+        used = [*((s, written) for s in writers), *((s, o) for (s, _), o in zip(reads, offsets, strict=True))]
+        for statement, place in used:
+            out = place < 0 or place + self.count > extent
+            if out and any(isinstance(node, ir.Inside) for node in statement.nodes):
+                raise NotCut(f"`inside` asks whether places of {name} are in bounds", statement.span)
         words = ("",) if back == 1 else tuple(map(str, range(back)))
         entering = tuple(ir.claim(f"{name}_in{word}", self.taken) for word in words)
         leaving = tuple(ir.claim(f"{name}_out{word}", self.taken) for word in words)
         shape = self.shapes[name]
         for slot in (*entering, *leaving):
             self.shapes[slot] = (*shape[:axis], *shape[axis + 1 :])
-        self.along[name] = Along(axis, written, back, entering, leaving)
+        self.along[name] = Along(axis, written, back, operator, entering, leaving)
 
     def written_at(self, name: str, writers: list[ir.Statement]) -> tuple[int, int]:
         for axis in range(len(self.shapes[name])):
@@ -235,7 +266,7 @@ class _Writer:
     def recurrence(self) -> Recurrence:
         before = tuple(ir.map_items(tuple(self.parts.before), self.of_start))
         after = tuple(ir.map_items(tuple(self.parts.after), self.of_end))
-        for name in self.bound.loops.outputs:
+        for name in self.wanted:
             if name in self.along:
                 self.want_whole(name)
         sums = tuple(self.copy(name, part, operator="+=") for name, part in self.sums.items())
@@ -245,7 +276,7 @@ class _Writer:
         states |= {part: Cut(self.along[name].axis) for name, part in self.whole.items()}
         return Recurrence(
             Division(self.index, sizes, self.bound.types, states, (), {}, {}),
-            self.down, before, steps, (*sums, *after), self.along, self.sums, self.whole, self.bound.loops.outputs,
+            self.down, before, steps, (*sums, *after), self.along, self.sums, self.whole, self.wanted,
         )  # fmt: skip
 
     def written_steps(self) -> tuple[ir.Item, ...]:
@@ -256,13 +287,13 @@ class _Writer:
             for number, (entering, leaving) in enumerate(zip(tensor.entering, tensor.leaving, strict=True)):
                 near, far = Number(number), add(size, Number(number))
                 first, last = (far, near) if self.down else (near, far)
-                items.append(self.slice(name, tensor.axis, first, entering, into=True))
-                ends.append(self.slice(name, tensor.axis, last, leaving, into=False))
+                items.append(self.slice(name, tensor.axis, first, entering, into=tensor.operator))
+                ends.append(self.slice(name, tensor.axis, last, leaving))
         items += ir.map_items(tuple(self.parts.steps), self.of_steps)
         for name, part in self.whole.items():
             tensor = self.along[name]
             place = self.local(tensor, tensor.written)
-            ends.append(self.slice(name, tensor.axis, place, part, into=False, step=True))
+            ends.append(self.slice(name, tensor.axis, place, part, step=True))
         return (*items, *ends)
 
     def of_steps(self, statement: ir.Statement) -> ir.Statement:
@@ -333,13 +364,13 @@ class _Writer:
 
     # -- copies
 
-    def slice(self, name: str, axis: int, place: Expr, other: str, into: bool, step: bool = False) -> ir.Statement:
-        """One place of a tensor from another one, or into it; `step`: the place of each step."""
+    def slice(self, name: str, axis: int, place: Expr, other: str, into: str = "", step: bool = False) -> ir.Statement:
+        """One place of a tensor as another one, or that one `into` it by an operator; `step`: that of each step."""
         rest = self.free(name, axis)
         of = ir.Access(name, (*rest[:axis], place, *rest[axis:]))
         own = (*rest[:axis], ir.Index(self.index), *rest[axis:]) if step else tuple(rest)
         copy = ir.Access(other, own)
-        return ir.Statement(of, "=", copy) if into else ir.Statement(copy, "=", of)
+        return ir.Statement(of, into, copy) if into else ir.Statement(copy, "=", of)
 
     def copy(self, name: str, part: str, operator: str) -> ir.Statement:
         self.shapes[part] = self.shapes[name]
@@ -381,7 +412,8 @@ def _reads(item: ir.Item) -> set[str]:
 def _behind(body: tuple[ir.Item, ...], names: set[str]) -> set[str]:
     """All that some tensors are made of."""
     found: set[str] = set()
-    while more := {n for item in body if _targets(item) & (names | found) for n in _reads(item)} - found:
+    statements = ir.Loops(body).statements
+    while more := {a.tensor for s in statements if s.target.tensor in names | found for a in s.reads} - found:
         found |= more
     return found
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,14 +20,17 @@ from ..cluster.shard_program import Shard
 from ..cluster.sharded import Sharded
 from ..errors import LimitError
 from ..interpret import reference
+from ..language import ir
 from ..language.bound import Bound
+from ..lazy import cached_property
 from ..plan.table import PlanTable
 from ..program import Program, shapes_as_arrays
 from ..room import bytes_of, shown
+from ..rules.activity import check_of
 from ..rules.derivation import Adjoint, Gradient
 from ..rules.derived_names import next_suffix
-from ..run.arguments import bind
-from .chain import Chain, Part, Run, viewed
+from ..run.arguments import as_array, bind, defaults, outlines
+from .chain import Chain, Part, Run, Turns, viewed
 from .checkpoints import computed
 from .recurrence import divide_steps, recurrences
 
@@ -57,6 +60,7 @@ class Way:
     """How calls of one signature run: as they are, as a chain, or in shards."""
 
     plan: BudgetPlan
+    types: Mapping[str, np.dtype[Any]] = field(default_factory=dict)  # of the results of a chain
     chain: Chain | None = None
     shards: Sharded | None = None
 
@@ -94,11 +98,13 @@ class Within:
             return way.shards(arguments)
         if way.chain is None:
             return self.program(arguments)
-        results = self._chained(way.chain, arguments)
+        found = self._chained(way.chain, arguments)
+        results = {name: np.asarray(array, way.types[name]) for name, array in found.items()}
         return results if self.program._single is None else results[self.program._single]
 
     def _way(self, arguments: Mapping[str, Any]) -> Way:
-        key = tuple((name, _signature(value)) for name, value in arguments.items())
+        arrays = {*self.program.loops.inputs, *self.program.loops.known}
+        key = tuple((name, _signature(name, v) if name in arrays else repr(v)) for name, v in arguments.items())
         if key not in self.ways:
             self.ways[key] = self._chosen(arguments)
         return self.ways[key]
@@ -109,18 +115,24 @@ class Within:
         if whole <= self.limit:
             return Way(BudgetPlan(self.limit, whole, whole, "it runs as it is", 1.0))
         reasons: list[str] = []
-        if program._origin is not None and isinstance(program._derivation, Adjoint | Gradient):
-            bound = bind(program._origin.loops, _own(program._origin, arguments))
+        origin, derivation = _origin(program, arguments), self.program._derivation
+        if origin is not None and isinstance(derivation, Adjoint | Gradient):
+            needed = {*origin.inputs, *derivation.wrt} - {*arguments, *defaults(origin.loops)}
+            if needed:
+                reasons.append(f"not in stretches without {', '.join(sorted(needed))}")
+                return self._in_shards(program, arguments, whole, reasons)
+            bound = bind(origin.loops, _own(origin, arguments))
             for index in recurrences(bound):
                 try:
-                    recurrence = divide_steps(bound, index)
+                    recurrence = divide_steps(bound, index, _wanted(derivation, bound))
                 except NotCut as error:
                     reasons.append(f"not in stretches of {index}: {error.reason}")
                     continue
                 chain = Chain(recurrence, bound, (), 1)
-                found = _Budget(self.limit, whole, bound, program._derivation.wrt, chain).way()
+                found = _Budget(self.limit, whole, bound, derivation.wrt, chain).way()
                 if isinstance(found, Way):
-                    return found
+                    types = {name: result.dtype for name, result in outlines(program.loops, arguments).items()}
+                    return replace(found, types=types)
                 reasons.append(found)
         return self._in_shards(program, arguments, whole, reasons)
 
@@ -145,7 +157,7 @@ class Within:
 
     def _chained(self, chain: Chain, arguments: Mapping[str, Any]) -> dict[str, Any]:
         program = self.program._for_call(arguments)
-        origin, derivation = program._origin, program._derivation
+        origin, derivation = _origin(program, arguments), self.program._derivation
         assert origin is not None, "others have no chain"
         assert isinstance(derivation, Adjoint | Gradient)
         bound = bind(origin.loops, _own(origin, arguments))
@@ -155,7 +167,7 @@ class Within:
         run = Run(chain, values, derivation.wrt)
         run(lambda outputs: _seeds(derivation, arguments, suffix, outputs))
         found = {f"{name}.{suffix}": run.gradient(name) for name in derivation.wrt}
-        return {name: found[name] if name in found else np.asarray(run.outputs[name]) for name in program.outputs}
+        return {name: found[name] if name in found else run.outputs[name] for name in program.outputs}
 
 
 def within(program: Program, memory: str | int) -> Within:
@@ -198,8 +210,8 @@ class _Budget:
                 if best is None or cost * WORTH < best[0]:
                     best = cost, length, places
         if best is None:
-            least = self.fixed + self.stretch(1) + 2 * self.state
-            return f"stretches of {self.chain.recurrence.index} need {shown(least)} at least"
+            least = self.fixed + max(self.stretch(1), self.ends) + 2 * self.state
+            return f"in stretches of {self.chain.recurrence.index} it needs {shown(least)} at least"
         return self.checked(best[1])
 
     def checked(self, length: int) -> Way | str:
@@ -210,74 +222,96 @@ class _Budget:
             if places >= 1:
                 break
             if length == 1:
-                return f"stretches of {self.chain.recurrence.index} need {shown(self.fixed + needed + 2 * self.state)}"
+                least = self.fixed + max(needed, self.ends) + 2 * self.state
+                return f"in stretches of {self.chain.recurrence.index} it needs {shown(least)}"
             length = max(int(length * 0.8), 1)
         recurrence, count = self.chain.recurrence, self.count
         ends = [(start, min(start + length, count)) for start in range(0, count, length)]
         ranges = [(count - stop, count - start) for start, stop in ends] if recurrence.down else ends
         forward = computed(len(ranges), places) * length / count
-        total = int(self.fixed + needed + (places + 1) * self.state)
+        total = int(self.fixed + max(needed, self.ends) + (places + 1) * self.state)
         how = (
             f"{recurrence.index} in {len(ranges)} stretches of {length} steps; {places} states of {shown(self.state)} "
             f"are kept; steps are computed {forward:.1f} times besides their adjoints"
         )
         plan = BudgetPlan(self.limit, total, self.whole, how, forward)
-        return Way(plan, Chain(recurrence, self.bound, ranges, places))
+        return Way(plan, chain=Chain(recurrence, _outlined(self.bound), ranges, places))
 
     def places(self, length: int, needed: float) -> int:
-        left = self.limit - self.fixed - needed
+        left = self.limit - self.fixed - max(needed, self.ends)
         stretches = -(-self.count // length)
         return stretches if not self.state and left >= 0 else min(int(left // max(self.state, 1)) - 1, stretches)
 
-    @property
+    @cached_property
     def state(self) -> int:
         return sum(self.bytes(name) for name in self.chain.recurrence.state)
 
-    @property
+    @cached_property
     def fixed(self) -> int:
-        """What is there all the time: gradients, both as they are and as a stretch gives them, and whole tensors."""
+        """What is there all the time: gradients, both as they are and as a stretch gives them, and whole tensors; and
+        the gradients of what is put together of stretches and read behind them."""
         recurrence = self.chain.recurrence
         made = [name for name in recurrence.made_before if name not in recurrence.state]
-        return 2 * sum(map(self.bytes, (*self.wrt, *made))) + sum(map(self.bytes, (*made, *recurrence.whole)))
+        read = {access.tensor for s in ir.Loops(recurrence.after).statements for access in s.reads}
+        seeds = [name for name in (*recurrence.whole, *recurrence.sums.values()) if name in read]
+        results = [name for name in recurrence.outputs if name not in recurrence.whole and name not in made]
+        once = (*made, *recurrence.whole, *recurrence.sums, *seeds, *results)
+        return 2 * sum(map(self.bytes, (*self.wrt, *made))) + sum(map(self.bytes, once))
+
+    @cached_property
+    def ends(self) -> int:
+        """Bytes of what comes before the steps, or after them, and its adjoint, whichever are more."""
+        recurrence = self.chain.recurrence
+        parts = [recurrence.first_part()] if recurrence.before else []
+        parts += [recurrence.last_part()] if recurrence.after else []
+        return max((self.part(made) for made in parts), default=0)
 
     def bytes(self, name: str) -> int:
-        return int(math.prod(self.shape(name)) * self.dtype(name).itemsize)
+        return int(math.prod(self.shape(name)) * self.chain.dtype(name).itemsize)
 
     def shape(self, name: str) -> tuple[int, ...]:
         return self.chain.recurrence.division.sizes.shapes[name]
-
-    def dtype(self, name: str) -> np.dtype[Any]:
-        recurrence = self.chain.recurrence
-        owners = {
-            slot: tensor for tensor, along in recurrence.along.items() for slot in (*along.entering, *along.leaving)
-        }
-        named = {part: tensor for tensor, part in (*recurrence.sums.items(), *recurrence.whole.items())}
-        return self.chain.dtype(owners.get(name) or named.get(name) or name)
 
     def stretch(self, length: int) -> int:
         """Bytes of the adjoint of a stretch, of what it reads as copies, and of the seeds that it is given."""
         start = min(length, self.count - length)
         made = self.chain.recurrence.stretch(start, start + length)
-        part = Part(Program(made.loops))
-        arrays: dict[str, Any] = {name: self.outline(made, name) for name in made.views}
-        given = {**arrays, **made.numbers, **made.sizes}
-        seeds = [name for name in part.program.outputs if self.dtype(name).kind == "f"]
-        inner = {*self.chain.recurrence.state, *self.chain.recurrence.made_before}
+        arrays = [self.outline(made, name) for name in made.views]
+        seeds = sum(math.prod(made.shapes[name]) * self.chain.dtype(name).itemsize for name in made.loops.outputs)
+        return self.part(made) + sum(a.nbytes for a in arrays if isinstance(a, np.ndarray) and a.ndim) + seeds
+
+    def part(self, made: Shard) -> int:
+        """Bytes of the adjoint of a part, or of the part if it has none."""
+        part = Part(Program(made.loops), Turns())
+        given = {**{name: self.outline(made, name) for name in made.views}, **made.numbers, **made.sizes}
+        recurrence = self.chain.recurrence
+        seeds = [name for name in part.program.outputs if self.chain.dtype(name).kind == "f"]
+        inner = {*recurrence.state, *recurrence.made_before, *recurrence.owners}
         wanted = [name for name, view in made.views.items() if view.tensor in {*self.wrt, *inner}]
         adjoint = part.adjoint(wanted, seeds)
         if adjoint is None:
             return memory_of(part.program, given)
-        ones = {f"{n}.{part.suffix}": np.broadcast_to(self.dtype(n).type(1), made.shapes[n]) for n in seeds}
+        ones = {f"{n}.{part.suffix}": np.broadcast_to(self.chain.dtype(n).type(1), made.shapes[n]) for n in seeds}
         known = {n: value for n, value in {**given, **ones}.items() if n in adjoint.loops.names or n in adjoint.inputs}
-        copies = sum(a.nbytes for a in (*arrays.values(), *ones.values()) if isinstance(a, np.ndarray) and a.ndim)
-        return memory_of(adjoint, known) + copies
+        return memory_of(adjoint, known)
 
     def outline(self, made: Shard, name: str) -> Any:
         view = made.views[name]
         array: Array | None = self.bound.arrays.get(view.tensor)
         if array is None:
-            array = np.broadcast_to(self.dtype(view.tensor).type(0), self.shape(view.tensor))
+            array = np.broadcast_to(self.chain.dtype(view.tensor).type(0), self.shape(view.tensor))
         return viewed(array, view)
+
+
+def _outlined(bound: Bound) -> Bound:
+    """The same without the elements of its arrays: a way is kept for longer than they are."""
+    return replace(bound, arrays={n: np.broadcast_to(a.dtype.type(0), a.shape) for n, a in bound.arrays.items()})
+
+
+def _origin(program: Program, arguments: Mapping[str, Any]) -> Program | None:
+    """The program behind a derivative, without what a call leaves out."""
+    origin = program._origin
+    return None if origin is None else origin._for_call(_own(origin, arguments))
 
 
 def _own(origin: Program, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -287,19 +321,27 @@ def _own(origin: Program, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if name in known}
 
 
+def _wanted(derivation: Adjoint | Gradient, bound: Bound) -> tuple[str, ...]:
+    """The tensors that a derivative starts from."""
+    return (derivation.of,) if isinstance(derivation, Gradient) else check_of(bound.loops, derivation.of)
+
+
 def _seeds(
     derivation: Adjoint | Gradient, arguments: Mapping[str, Any], suffix: str, outputs: Mapping[str, Any]
 ) -> dict[str, Array]:
     if isinstance(derivation, Gradient):
         value = np.asarray(outputs[derivation.of])
         return {derivation.of: np.ones(value.shape, value.dtype)}
-    names = outputs if derivation.of is None else derivation.of
-    return {name: np.asarray(arguments[f"{name}.{suffix}"]) for name in names if f"{name}.{suffix}" in arguments}
+    return {name: np.asarray(arguments[f"{name}.{suffix}"]) for name in outputs if f"{name}.{suffix}" in arguments}
 
 
 def _is_number(value: Any) -> bool:
     return type(value) in (bool, int, float)
 
 
-def _signature(value: Any) -> Any:
-    return value if _is_number(value) else (np.shape(value), str(getattr(value, "dtype", type(value))))
+def _signature(name: str, value: Any) -> Any:
+    """What the way of a call depends on. Plain numbers are of a type of their own, whatever they are."""
+    if _is_number(value):
+        return type(value).__name__
+    known = value if hasattr(value, "dtype") and hasattr(value, "shape") else as_array(name, value)
+    return tuple(known.shape), str(known.dtype)

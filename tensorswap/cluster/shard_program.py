@@ -56,7 +56,7 @@ def ranges(extent: int, shards: int) -> list[tuple[int, int]]:
 def once(division: Division, items: tuple[ir.Item, ...], wanted: tuple[str, ...]) -> Shard:
     """What runs once, on whole tensors."""
     made = _Writer(division, items, 0, division.extent)
-    own = made.loops(items, wanted)
+    own = made.loops(tuple(ir.map_items(items, made.of_whole)), wanted)
     views = {name: View(name) for name in own.inputs}
     sizes = {name: division.sizes.index[name] for name in own.indices}
     return Shard(own, views, {}, sizes, {name: division.sizes.shapes[name] for name in own.written})
@@ -228,8 +228,22 @@ class _Writer:
         return [self.whole(self.expression(p), extent) for p, extent in zip(access.indices, extents, strict=True)]
 
     def whole(self, place: Expr, extent: int) -> Expr:
-        """The index of a shard, by itself in a bracket, would claim that its range is all of the axis."""
-        return not_bare(place) if place == ir.Index(self.index) and extent != self.stop - self.start else place
+        """An index by itself in a bracket would claim that its range is all of the axis."""
+        if not isinstance(place, ir.Index):
+            return place
+        count = self.stop - self.start if place.name == self.index else self.division.sizes.index[place.name]
+        return not_bare(place) if extent != count else place
+
+    def of_whole(self, statement: ir.Statement) -> ir.Statement:
+        """A statement that runs once. What it reads is an input of its program, and an index would claim its axes."""
+
+        def change(node: Expr) -> Expr:
+            if not isinstance(node, ir.Access) or node.tensor in self.own:
+                return node
+            extents = self.division.sizes.shapes[node.tensor]
+            return replace(node, indices=tuple(map(self.whole, node.indices, extents)))
+
+        return ir.map_statement(statement, change)
 
     def in_part(self, name: str, place: Expr) -> Expr:
         """A place counted from the start of the part: the same expression for all shards between the first and last."""

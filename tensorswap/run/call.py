@@ -119,6 +119,12 @@ class Caller:
             self.prepared[signature] = replace(known, convert=known.executable.conversions(arguments))
         return known.executable.run(bound.arrays)
 
+    def release(self) -> None:
+        """Gives up the memory that waits for the next calls."""
+        for known in list(self.prepared.values()):
+            if known.executable is not None:
+                known.executable.release()
+
     def interpreted(self, arguments: Mapping[str, Any], reason: str) -> dict[str, Array]:
         """Runs the call point by point, and says once that it does."""
         arguments = {**self.standing, **arguments}

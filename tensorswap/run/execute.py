@@ -241,6 +241,11 @@ class Executable:
         assert results is not None
         return results
 
+    def release(self) -> None:
+        """Gives up the memory that waits for the next run."""
+        if self.products is None:
+            self.context.spare.clear()
+
     def complete(self, arrays: list[Array], frame: Callable[[list[Array]], bool]) -> dict[str, Array] | None:
         """Runs the kernels on inputs, to which memory for everything else is added. None if the frame refuses them."""
         context = self.context
