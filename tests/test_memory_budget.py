@@ -25,6 +25,8 @@ RECURRENCES = {
               "loss += H[t+1,i] * Y[t,i]", {"h": (3,), "W": (3, 3), "X": (7, 3), "Y": (7, 3)}),
     "guard": ("for t:\n    H[t,i] = sin(X[t,i]) * (H[t-1,i] if t > 0 else h[i])\nloss += H[t,i] ** 2",
               {"h": (3,), "X": (7, 3)}),
+    "a start among the steps": ("H[0,i] = h[i] * 2\nfor t:\n    H[t,i] = H[t-1,i] * sin(X[t,i]) if t > 0\n"
+                                "loss += H[t,i] * X[t,i]", {"h": (3,), "X": (7, 3)}),
     "down": ("H[size(t),i] = h[i]\nfor t down:\n    H[t+0,i] = H[t+1,i] * sin(X[t,i])\nloss += H[t+0,i] * X[t,i]\n"
              "loss += H[0,i]", {"h": (3,), "X": (7, 3)}),
     "down, guard": ("for t down:\n    H[t,i] = X[t,i] + (sin(H[t+1,i]) if t < size(t) - 1 else h[i])\n"

@@ -114,9 +114,35 @@ def divide_steps(bound: Bound, index: str, wanted: Sequence[str]) -> Recurrence:
         raise NotCut("it updates its inputs")
     if not bound.sizes.index[index]:
         raise NotCut("it has no steps")
-    body = in_numbers(bound.loops.body, bound.sizes)
+    body = _as_steps(in_numbers(bound.loops.body, bound.sizes), index, bound.sizes.index[index])
     parts = _Sorted(index, tuple(_leading_to(body, {*wanted} | _behind(body, {*wanted}))))
     return _Writer(bound, index, parts, tuple(wanted)).recurrence()
+
+
+def _as_steps(body: tuple[ir.Item, ...], index: str, count: int) -> tuple[ir.Item, ...]:
+    """A statement for the place of one step, as a step: `H[0,i] = h[i]` where steps write H[t,i] if t > 0 is
+    `H[t,i] = h[i] if t == 0`."""
+    written = {
+        (s.target.tensor, axis): offset
+        for item in body
+        if isinstance(item, ir.Block) and item.index == index
+        for s in _statements(item)
+        for axis, place in enumerate(s.target.indices)
+        if (offset := _beyond(place, index)) is not None
+    }
+    made: list[ir.Item] = []
+    for item in body:
+        if isinstance(item, ir.Statement) and index not in item.indices:
+            for axis, place in enumerate(item.target.indices):
+                offset, number = written.get((item.target.tensor, axis)), _number(place)
+                if offset is not None and number is not None and 0 <= number - offset < count:
+                    step = ir.Compare("==", ir.Index(index), Number(number - offset))
+                    guard = step if item.guard is None else ir.Logic("and", step, item.guard)
+                    places = _with(item.target.indices, axis, add(ir.Index(index), Number(offset)))
+                    item = replace(item, target=replace(item.target, indices=places), guard=guard)
+                    break
+        made.append(item)
+    return tuple(made)
 
 
 def _leading_to(body: tuple[ir.Item, ...], needed: set[str]) -> Iterator[ir.Item]:
@@ -241,25 +267,18 @@ class _Writer:
 
     def written_at(self, name: str, writers: list[ir.Statement]) -> tuple[int, int]:
         for axis in range(len(self.shapes[name])):
-            found = {self.step_and_number(s.target.indices[axis]) for s in writers}
+            found = {_beyond(s.target.indices[axis], self.index) for s in writers}
             if len(found) == 1 and (offset := found.pop()) is not None:
                 return axis, offset
         raise NotCut(f"steps write {name} at places that are not `{self.index}` and a number", writers[0].span)
 
     def offset(self, statement: ir.Statement, access: ir.Access, axis: int) -> int:
-        found = self.step_and_number(access.indices[axis])
+        found = _beyond(access.indices[axis], self.index)
         if found is None:
             raise NotCut(
                 f"a step reads {access.tensor} at a place that is not `{self.index}` and a number", statement.span
             )
         return found
-
-    def step_and_number(self, place: Expr) -> int | None:
-        """c, if a place is the index plus c."""
-        form = affine(place)
-        if form is None or form.terms != {self.index: Number(1)} or not isinstance(form.constant, Number):
-            return None
-        return int(form.constant.value)
 
     # -- statements
 
@@ -303,7 +322,7 @@ class _Writer:
             if not isinstance(node, ir.Access) or node.tensor not in self.along:
                 return node
             tensor = self.along[node.tensor]
-            offset = self.step_and_number(node.indices[tensor.axis])
+            offset = _beyond(node.indices[tensor.axis], self.index)
             assert offset is not None, "it was asked before"
             return replace(node, indices=_with(node.indices, tensor.axis, self.local(tensor, offset)))
 
@@ -391,6 +410,14 @@ class _Writer:
                 self.extents[known] = extent
             names.append(ir.Index(known))
         return tuple(names)
+
+
+def _beyond(place: Expr, index: str) -> int | None:
+    """c, if a place is the index plus c."""
+    form = affine(place)
+    if form is None or form.terms != {index: Number(1)} or not isinstance(form.constant, Number):
+        return None
+    return int(form.constant.value)
 
 
 def _statements(item: ir.Item) -> tuple[ir.Statement, ...]:
