@@ -17,7 +17,7 @@ from ..arrays import Array
 from ..cluster.cutting import NotCut, other_indices
 from ..cluster.serial import Serial
 from ..cluster.shard_program import Shard
-from ..cluster.sharded import Sharded
+from ..cluster.sharded import OfProgram, Sharded
 from ..errors import LimitError
 from ..interpret import reference
 from ..language import ir
@@ -65,23 +65,12 @@ class Way:
     shards: Sharded | None = None
 
 
-class Within:
+class Within(OfProgram):
     """A program with a limit of memory: `p.within("64 MB")` gives one, and so does `p.grad(memory="64 MB")`."""
 
     def __init__(self, program: Program, limit: int) -> None:
         self.program, self.limit = program, limit
         self.ways: dict[tuple[Any, ...], Way] = {}
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return self.program.inputs
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return self.program.outputs
-
-    def __str__(self) -> str:
-        return str(self.program)
 
     def __repr__(self) -> str:
         return f"<within {shown(self.limit)}: {self.program!r}>"

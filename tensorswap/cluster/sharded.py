@@ -49,17 +49,10 @@ class KeepsArrays(Protocol):
     ) -> dict[str, Any]: ...
 
 
-class Sharded:
-    """A program whose calls run as shards of an index: `p.shard("b")` gives one."""
+class OfProgram:
+    """What is called as a program is, and computes the same in another way."""
 
-    def __init__(
-        self, program: Program, indices: Sequence[str], shards: Sequence[int] | None, executor: Executor | None,
-        memory: int | None, out: str | Path | None,
-    ) -> None:  # fmt: skip
-        self.program, self.indices, self.shards = program, tuple(indices), shards
-        self._executor, self.memory, self.out = executor, memory, out
-        self.graphs = Graphs()
-        self.told: Told | None = None  # hears of each call how many tasks are done, of how many
+    program: Program
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -71,6 +64,19 @@ class Sharded:
 
     def __str__(self) -> str:
         return str(self.program)
+
+
+class Sharded(OfProgram):
+    """A program whose calls run as shards of an index: `p.shard("b")` gives one."""
+
+    def __init__(
+        self, program: Program, indices: Sequence[str], shards: Sequence[int] | None, executor: Executor | None,
+        memory: int | None, out: str | Path | None,
+    ) -> None:  # fmt: skip
+        self.program, self.indices, self.shards = program, tuple(indices), shards
+        self._executor, self.memory, self.out = executor, memory, out
+        self.graphs = Graphs()
+        self.told: Told | None = None  # hears of each call how many tasks are done, of how many
 
     def __repr__(self) -> str:
         return f"<{', '.join(self.indices)} sharded of {self.program!r}>"
