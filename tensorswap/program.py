@@ -81,7 +81,7 @@ class Program(Runnable):
 
     def __call__(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
         """Runs the program, compiled on first use. One output: that array; several: a dict by name."""
-        arguments = self._arguments(mapping, arrays)
+        arguments = arrays if mapping is None and not self._loops.options else self._arguments(mapping, arrays)
         program = self._for_call(arguments) if self._optional else self
         seen = switches()
         if seen.validate:

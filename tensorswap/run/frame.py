@@ -74,6 +74,10 @@ class Frame:
         if _alone and not self.serial:
             self.serial = True
             self.keep[0][:, 2] = 1  # one part after the other
+        if steps is None and self.known and self.nanoseconds < LONG:  # the usual case, where microseconds count
+            with interrupt.LOCK:
+                self.run(self.table, self.header, self.links, id(arrays))
+                return not self.space[WRONG]
         if self.nanoseconds * (steps or 1) < LONG:
             with interrupt.LOCK:
                 return self._run(arrays, steps)
