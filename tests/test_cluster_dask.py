@@ -373,6 +373,7 @@ def test_a_result_that_went_with_its_only_worker_is_given_up(client: Any) -> Non
 
 def test_a_shard_that_is_too_large_for_a_worker(client: Any) -> None:
     program = ts.program("Y[i,j] += A[i,k] * B[k,j]")
+    client.wait_for_workers(2, timeout=120)  # an earlier test may have killed one
     limit = min(worker["memory_limit"] for worker in client.scheduler_info()["workers"].values())
     size = int(limit // 8 // 1000) + 1000
     huge = np.broadcast_to(np.float64(1), (size, 1000))
