@@ -294,6 +294,10 @@ def test_a_changed_text_and_a_place_of_this_machine_are_found() -> None:
     for notebook, text in ((one, "/home/me/x.py"), (other, "b")):
         notebook.cells = [nbformat.v4.new_code_cell("print(1)", outputs=[nbformat.v4.new_output("stream", text=text)])]
     script["check_texts"](one, one)
+    pieces = nbformat.v4.new_notebook()
+    outputs = [nbformat.v4.new_output("stream", text=text) for text in ("/home/me", "/x.py")]
+    pieces.cells = [nbformat.v4.new_code_cell("print(1)", outputs=outputs)]
+    script["check_texts"](one, pieces)
     with pytest.raises(SystemExit, match="says something else"):
         script["check_texts"](one, other)
     script["check_places"](other)

@@ -51,13 +51,19 @@ def tidy(notebook: Any) -> None:
 
 
 def texts(cell: Any) -> list[str]:
-    """What a cell says, without pictures and markup."""
+    """What a cell says, without pictures and markup. What it prints may arrive in one piece or in several."""
     if cell.cell_type != "code":
         return []
-    return [
-        output.get("text") or output.get("data", {}).get("text/plain") or "\n".join(output.get("traceback", []))
-        for output in cell.outputs
-    ]
+    said: list[str] = []
+    printing = False
+    for output in cell.outputs:
+        goes_on, printing = printing, output.output_type == "stream"
+        text = output.get("text") or output.get("data", {}).get("text/plain") or "\n".join(output.get("traceback", []))
+        if goes_on and printing:
+            said[-1] += text
+        else:
+            said.append(text)
+    return said
 
 
 def check_texts(stored: Any, made: Any) -> None:
