@@ -77,6 +77,8 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: float = 1, alpha: flo
 @adapts("baddbmm")
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: float = 1, alpha: float = 1) -> Case:
     whole = input.expand(batch1.shape[0], batch1.shape[1], batch2.shape[2])
+    if beta == 0 and not input.isfinite().all():
+        raise Unexpressed("an inf that beta = 0 leaves out: 0 * inf is nan, and the derivative by beta needs the input")
     return Case(
         "baddbmm",
         {"input": whole, "batch1": batch1, "batch2": batch2},
