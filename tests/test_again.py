@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections import defaultdict
 from typing import Any
 
@@ -14,21 +16,22 @@ from tensorswap.run import again, frame, objects
 pytestmark = pytest.mark.compiled
 
 PROGRAM = "Y[n,d] = E[label[n],d] * X[n,d] * rate\nZ[d] += Y[n,d]\nreturn Y, Z"
+ARRAYS = "Y[n,d] = E[label[n],d] * X[n,d]\nZ[d] += Y[n,d]\nreturn Y, Z"  # these take the shortest way of all
 
 
-def arguments() -> dict[str, Any]:
+def arguments(text: str = PROGRAM) -> dict[str, Any]:
     numbers = np.random.default_rng(1)
-    return {
+    arrays = {
         "E": numbers.standard_normal((5, 4)),
         "label": np.array([0, 4, 2, 1, 1, 3]),
         "X": numbers.standard_normal((6, 4)),
-        "rate": 0.5,
     }
+    return {**arrays, "rate": 0.5} if "rate" in text else arrays
 
 
-def prepared() -> tuple[ts.Program, dict[str, Any]]:
+def prepared(text: str = PROGRAM) -> tuple[ts.Program, dict[str, Any]]:
     """A program that has been called three times: the third call took the short way."""
-    program, given = ts.program(PROGRAM), arguments()
+    program, given = ts.program(text), arguments(text)
     for _ in range(3):
         program(given)
     assert program._caller.again is not None
@@ -68,9 +71,19 @@ OTHERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
-def test_another_call_is_as_right_as_the_first(other: Any) -> None:
-    program, given = prepared()
+def both(cases: dict[str, Any]) -> list[Any]:
+    """Every case for both programs, those about the number for the one that has it."""
+    return [
+        pytest.param(text, case, id=f"{name}, {'with a number' if text is PROGRAM else 'arrays alone'}")
+        for name, case in cases.items()
+        for text in (PROGRAM, ARRAYS)
+        if text is PROGRAM or "rate" not in case(arguments(ARRAYS))
+    ]
+
+
+@pytest.mark.parametrize(("text", "other"), both(OTHERS))
+def test_another_call_is_as_right_as_the_first(text: str, other: Any) -> None:
+    program, given = prepared(text)
     for _ in range(3):
         same(program, other(given))
     same(program, given)
@@ -92,9 +105,9 @@ WRONG: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
-def test_what_was_refused_before_is_refused_again(wrong: Any) -> None:
-    program, given = prepared()
+@pytest.mark.parametrize(("text", "wrong"), both(WRONG))
+def test_what_was_refused_before_is_refused_again(text: str, wrong: Any) -> None:
+    program, given = prepared(text)
     with pytest.raises(ts.SwapError):
         program(wrong(given))
     same(program, given)
@@ -115,6 +128,24 @@ def test_results_of_two_calls_share_no_memory() -> None:
     program, given = prepared()
     first, second = program(given), program(given)
     assert not np.shares_memory(first["Y"], second["Y"])
+
+
+def test_while_other_kernels_are_stopped_a_short_call_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs under Python's lock, but the word that stops kernels would stop its own too."""
+    program, given = prepared(ARRAYS)
+    asked = []
+    monkeypatch.setattr(again, "STOP", ctypes.c_int64(1))
+    monkeypatch.setattr(again.Again, "at_once", lambda self, arguments, made: asked.append(arguments))
+    assert program._caller.again is not None
+    assert program._caller.again(given) is None
+    assert asked == [given]
+
+
+def test_where_python_has_no_lock_every_call_takes_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    program, given = prepared(ARRAYS)
+    assert isinstance(program._caller.again, again.Again)
+    same(program, given)
 
 
 def test_where_objects_are_laid_out_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,15 @@ LONG = {
         "    H[t] = (H[t-1] if t > 0 else 0)*0.5 + c[t]",
         {"n": 10**5, "m": 10**7},
     ),
+    "short steps": (
+        "n: int\nsize(t) = n\nA[0] = 1\nfor t:\n    b[t] = sin(A[t])\n    A[t+1] = b[t] * 0.5 + t\nY = A[n]",
+        {"n": MINUTE},
+    ),
+    "short steps down": (
+        "n: int\nsize(t) = n\nfor t down:\n    b[t] = sin(A[t+1] if t < n - 1 else 0)\n"
+        "    A[t] = b[t] * 0.5 + t\nY = A[0]",
+        {"n": MINUTE},
+    ),
     "product": ("Y[i,j] += exp(A[i,k] * A[k,j])", {"A": (4000, 4000)}),
 }
 FIT = "n: int\nsize(i) = n\nloss += W * X[b] * sin(1.0*i + W)"

@@ -213,6 +213,7 @@ class For(Statement):
     past: Value
     step: Value
     body: Body
+    plain: bool = False  # it goes up or down by one, with assignments, branches and loops of a few rounds in it
 
     @property
     def down(self) -> bool:

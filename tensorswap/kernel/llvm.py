@@ -208,28 +208,31 @@ class Printer:
         start, stop, step = (self.value(v) for v in (node.first, node.past, node.step))
         variable = node.variable
         inside = [n for n in ir.walk(node.body) if isinstance(n, ir.For | ir.While | ir.Step | ir.TileCall)]
-        if inside:
+        if node.plain:
+            self.in_pieces(node, start, stop)
+        elif inside:
             stops = _may_be_more(FEW, start, stop, unknown=True)  # few steps are better written out
             back = self.counted(variable, start, stop, step, lambda: self.body(node.body), stops)
             if any(not isinstance(n, ir.For) or _is_long(n) for n in inside):
                 stays_rolled(back)
         elif node.step is ir.ONE and _may_be_more(UNSTOPPED, start, stop, unknown=not any(self.stopping)):
-            self.in_pieces(variable, start, stop, node.body)
+            self.in_pieces(node, start, stop)
         else:
             back = self.counted(variable, start, stop, step, lambda: self.body(node.body), stops=False)
             stores = any(isinstance(n, ir.Store) for n in ir.walk(node.body))
             if stores and _may_be_more(SCALAR, start, stop, unknown=False):
                 stays_rolled(back)  # written out, it would never become vectors
 
-    def in_pieces(self, variable: ir.Variable, start: Any, stop: Any, body: ir.Body) -> None:
-        builder, piece = self.builder, NUMBER(UNSTOPPED)
-        first = ir.Variable("first of a piece", ir.WORD)
+    def in_pieces(self, node: ir.For, start: Any, stop: Any) -> None:
+        builder, way = self.builder, -1 if node.down else 1
+        first, piece = ir.Variable("first of a piece", ir.WORD), NUMBER(way * UNSTOPPED)
 
         def inner() -> None:
             low = self.value(first)
             left = builder.sub(stop, low)
-            high = builder.add(low, builder.select(builder.icmp_signed("<", left, piece), left, piece))
-            self.counted(variable, low, high, NUMBER(1), lambda: self.body(body), stops=False)
+            ends = builder.icmp_signed(">" if node.down else "<", left, piece)
+            high = builder.add(low, builder.select(ends, left, piece))
+            self.counted(node.variable, low, high, NUMBER(way), lambda: self.body(node.body), stops=False)
 
         self.counted(first, start, stop, piece, inner, stops=True)
 
@@ -506,13 +509,13 @@ class Printer:
 
 def _is_long(loop: ir.For) -> bool:
     first, past = ir.constant(loop.first), ir.constant(loop.past)
-    return first is None or past is None or past - first > FEW
+    return first is None or past is None or abs(past - first) > FEW
 
 
 def _may_be_more(count: int, start: Any, stop: Any, unknown: bool) -> bool:
     """Whether a loop has more steps than so many; `unknown` is the answer if nobody knows."""
     if isinstance(start, llvm.Constant) and isinstance(stop, llvm.Constant):
-        return bool(stop.constant - start.constant > count)
+        return bool(abs(stop.constant - start.constant) > count)  # upwards or downwards
     return unknown
 
 

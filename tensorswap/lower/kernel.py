@@ -34,6 +34,7 @@ from ..language.render import statement as show_statement
 from ..plan.first_writes import Planned
 from ..plan.nest import Nest
 from ..plan.work import statements_in
+from . import short_blocks
 from .contraction import ContractionWriter
 from .expression import Expressions
 from .layout import CopiesOf, Cut, Layout, PanelsOf, Tensor
@@ -222,7 +223,7 @@ class KernelWriter:
             self.fill(item)
             size = self.layout.size(item.index)
             bounds = (size - 1, word(-1), word(-1)) if item.down else (ZERO, size, ONE)
-            with self.scope.counted(self.layout.index(item.index), *bounds):
+            with self.scope.collected() as written, self.scope.counted(self.layout.index(item.index), *bounds):
                 self.scope.fixed.add(item.index)
                 for inner in grouped(item.body, self.scope):
                     if isinstance(inner, Shared):
@@ -230,6 +231,10 @@ class KernelWriter:
                     else:
                         self.item(inner)
                 self.scope.fixed.discard(item.index)
+            (loop,) = written
+            assert isinstance(loop, kernel.For)
+            whole = short_blocks.as_one(loop)
+            self.scope.add(loop if whole is None else self.outlined(short_blocks.comment_of(loop), [whole]))
         else:
             assert isinstance(item, Planned)
             self.fill(item)

@@ -19,7 +19,7 @@ from ..language.bound import Bound, ranges_of
 from ..language.word import WORD
 from ..plan.table import PlanTable, row
 from ..rules.written_once import shown_by_text
-from .again import Again, can_be_made
+from .again import Call, can_be_made, repeated
 from .alone import is_alone
 from .arguments import as_array, bind, defaults
 from .execute import Executable, Undecided
@@ -47,7 +47,7 @@ class Prepared:
     ranges: dict[str, tuple[int, int]]
     exact: bool = False  # the program that this is a derivative of must look at the values of each call
     convert: list[int] | None = None  # the inputs that are not arrays as kernels read them, for one signature
-    again: Again | None = None
+    again: Call | None = None
 
     def covers(self, arguments: Mapping[str, Any]) -> bool:
         """Whether a call with other values needs no other check."""
@@ -78,7 +78,7 @@ class Caller:
         self.origin = origin  # the program that this one is a derivative of, bound to the same call
         self.in_steps = in_steps
         self.prepared: dict[Signature, Prepared] = {}
-        self.again: Again | None = None  # for a call like the last one
+        self.again: Call | None = None  # for a call like the last one
         self.last: dict[str, Any] | None = None  # arguments like those of the last call that was new
         self.standing = defaults(loops)
         self.sizing = {*loops.static_names, *loops.indices}  # names whose numbers are part of the program
@@ -105,7 +105,7 @@ class Caller:
         known = self.prepared.get(signature) if signature is not None else None
         if known is not None and known.executable is not None and known.covers(arguments):
             if can_be_made(known.executable, arguments, known.ranges):
-                self.again = known.again = known.again or Again(known.executable, arguments, known.ranges)
+                self.again = known.again = known.again or repeated(known.executable, arguments, known.ranges)
             return known.executable.run(arguments, known.convert)
         bound = bind(self.loops, arguments)
         self.last = {name: _like(value) for name, value in arguments.items()}

@@ -14,7 +14,7 @@ import numpy as np
 from . import interrupt
 from .interrupt import LONG
 from .objects import object_layout
-from .runner import Header, runner
+from .runner import Header, holding_lock, runner
 
 Array = np.ndarray[Any, Any]
 
@@ -49,6 +49,7 @@ class Frame:
         checks: Sequence[Check] = (),
     ) -> None:
         self.serial = False
+        self.threads = bool((table[:, 2] > 1).any())
         self.nanoseconds = nanoseconds
         layout = object_layout()
         assert layout or not checks, "who asks for a check makes sure that it can be made"
@@ -66,7 +67,7 @@ class Frame:
             header += [id(np.ndarray), layout.axes, layout.shape, layout.strides, layout.dtype]
         for k, number in enumerate(header):
             self.space[k] = number
-        self.run = runner()
+        self.run, self.run_under_lock = runner(), holding_lock()
         self.table, self.header, self.links = table.ctypes.data, start, links.ctypes.data
 
     def __call__(self, arrays: list[Array], steps: int | None = None) -> bool:

@@ -11,7 +11,9 @@ from ..kernel import ir
 from ..kernel.ir import ONE, WORD, ZERO, Load, Memory, Value, Variable, compare, word
 from .compile import Function, functions
 
-POINTER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+ADDRESSES = [ctypes.c_void_p] * 4
+POINTER = ctypes.CFUNCTYPE(None, *ADDRESSES)
+HOLDING_LOCK = ctypes.PYFUNCTYPE(None, *ADDRESSES)
 
 
 class Header(IntEnum):
@@ -140,10 +142,20 @@ def body() -> ir.Body:
 
 @cache
 def runner() -> Any:
-    """The compiled loop."""
+    """The compiled loop. Other threads of Python go on meanwhile."""
+    return POINTER(_address())
 
+
+@cache
+def holding_lock() -> Any:
+    """The compiled loop, for which they wait."""
+    return HOLDING_LOCK(_address())
+
+
+@cache
+def _address() -> int:
     def made() -> Function:
         return [table, header, links, given], body()
 
     (found,) = functions([("the runner", made)])
-    return POINTER(found.address)
+    return found.address
