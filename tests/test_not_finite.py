@@ -34,3 +34,16 @@ def test_compiled_values_are_not_finite_where_the_interpreter_says_so(name: str)
     text, arrays = CASES[name]
     program = ts.program(text)
     np.testing.assert_allclose(program(arrays), program.run_reference(arrays), rtol=1e-12)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("text", ["Y[i] = X[i] ** Z[i]", "Y[i] = pow(X[i], Z[i])"])
+def test_the_derivative_by_an_exponent_is_nan_where_there_is_none(text: str) -> None:
+    """As in PyTorch: 0 at base 0 while the power is finite there, and nowhere a 0 that only seems to be one."""
+    derivative = ts.program(text).adjoint(wrt=["Z"])
+    bases = np.array([0.0, 0.0, 0.0, np.nan, 2.0, -1.0, -1.5, np.inf, 0.0, 3.0])
+    exponents = np.array([-1.0, 0.0, 2.0, 1.5, np.nan, 2.0, 3.0, 1.0, np.nan, 2.0])
+    expected = [-np.inf, 0, 0, np.nan, np.nan, np.nan, np.nan, np.inf, np.nan, 9 * np.log(3)]
+    given = {"X": bases, "Z": exponents, "Y.grad": np.ones(10)}
+    np.testing.assert_allclose(derivative.run_reference(given), expected)
+    np.testing.assert_allclose(derivative(given), expected)

@@ -83,6 +83,7 @@ class Function:
 
 
 NORMAL = "0.5 * (1 + erf(0.7071067811865476 * x)) + 0.3989422804014327 * x * exp(-0.5 * x * x)"
+POWER = ("b * a ** (b - 1) if b != 0 else 0", "0 if a == 0 and b >= 0 else y * log(a)")
 ROWS = (
     Function("abs", CHEAP, ("sign(x)",), numpy="abs", keeps_integers=True, in_brackets=True),
     Function("sqrt", QUICK, ("0.5 / y",), numpy="sqrt", domain="a number that is not negative"),
@@ -113,7 +114,7 @@ ROWS = (
     Function("max", CHEAP, (), "a if a >= b else b", "maximum", "", 2, ANY, keeps_integers=True, in_brackets=True),
     Function("min", CHEAP, (), "a if a <= b else b", "minimum", "", 2, ANY, keeps_integers=True, in_brackets=True),
     Function("where", CHEAP, (), "a if c else b", "where", least=3, most=3),  # the parser makes a conditional of it
-    Function("pow", COSTLY, ("b * a ** (b - 1) if b != 0 else 0", "y * log(a) if a > 0 else 0"), "", "power", "", 2, 2),
+    Function("pow", COSTLY, POWER, "", "power", "", 2, 2),
     Function("atan2", COSTLY, ("b / (a * a + b * b)", "-a / (a * a + b * b)"), "", "arctan2", "", 2, 2),
     Function("hypot", COSTLY, ("a / y", "b / y"), "", "hypot", "", 2, 2),
     Function("uniform", COSTLY, ("0",), random=True, most=ANY),

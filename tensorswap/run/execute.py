@@ -24,13 +24,14 @@ from ..plan.nest import Nest, Nester, lifetimes
 from ..plan.prepare import prepare
 from ..room import SETTING, SMALL, Needed, check_room, of_tensor
 from .alone import is_alone
+from .expected_time import nanoseconds
 from .interrupt import LONG, STOP, interruptibly
 from .memory import ALIGN, Buffer, place
 
 if TYPE_CHECKING:
     from .frame import Frame
 
-PARALLEL = 10_000  # nanoseconds of work below which the other threads would come too late
+PARALLEL = 30_000  # nanoseconds of work below which the other threads would come too late
 PIECE = 2**31  # products of two numbers in one call of a library
 
 Array = NDArray[Any]
@@ -133,26 +134,21 @@ class Executable:
             return self.threads if kernel.moved >= PARALLEL else 1  # about a nanosecond each
         if nest.index is None or self.sizes.index[nest.index] < 2:
             return 1
-        work = sum(self.nanoseconds(s) for s in nest.statements)
+        work = sum(nanoseconds(s, self.sizes.index, self.default.itemsize) for s in nest.statements)
         return self.threads if work >= PARALLEL else 1
 
     def copies(self, position: int) -> int:
         """How many copies of a tensor a kernel adds up: one for each thread but the first that made it."""
         return self.parts(self.kernels[self.producer[position]]) - 1
 
-    def nanoseconds(self, statement: ir.Statement) -> float:
-        """A rough guess of the time that a statement takes on one thread."""
-        points = math.prod(self.sizes.index[i] for i in statement.indices)
-        calls = sum(isinstance(n, ir.Call) for n in ir.walk(statement.value))
-        return points * (0.3 + 2 * calls)
-
     @cached_property
     def work(self) -> float:
-        """A rough guess of the nanoseconds that a run takes on one thread."""
+        """Nanoseconds that a run takes on one thread, by a guess: whether a signal must be heard meanwhile."""
         total = 0.0
         for statement, blocks in self.loops.located:
-            around = math.prod(self.sizes.index[b.index] for b in blocks if b.index not in statement.indices)
-            total += self.nanoseconds(statement) * around
+            over = {*statement.indices, *(block.index for block in blocks)}
+            calls = sum(isinstance(n, ir.Call) for n in ir.walk(statement.value))
+            total += math.prod(self.sizes.index[i] for i in over) * (0.3 + 2 * calls)
         return total
 
     @cached_property
