@@ -80,7 +80,7 @@ LAYERS = {
 }
 LATE = {  # imports within functions: Numba is loaded when something is first compiled
     "run.again -> run.frame", "run.chunk -> run.compile", "run.chunk -> run.frame", "run.execute -> run.compile",
-    "run.execute -> run.frame", "run.execute -> run.launch", "command.cache -> run.cache",
+    "run.execute -> run.frame", "command.cache -> run.cache",
     "command.play -> playground.serve",
     "trust.verdicts -> run.cache",
 } | {  # plans and kernels when a program is first called: to parse, derive and explain is quicker without them

@@ -312,6 +312,11 @@ class Launch(Statement):
     threads: Value
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Serve(Statement):
+    pass
+
+
 # -- kernels
 
 

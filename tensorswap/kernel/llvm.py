@@ -35,7 +35,7 @@ REAL = {ir.F4: llvm.FloatType(), ir.F8: llvm.DoubleType()}
 SIMPLE = {"+": "add", "-": "sub", "*": "mul"}
 WHOLE = {**SIMPLE, "&": "and_", "|": "or_", "^": "xor", "<<": "shl", ">>": "lshr"}
 
-Launcher = Callable[[Any, list[Any]], None]
+Launcher = Callable[[Any, ir.Statement, list[Any]], None]
 
 
 def type_of(type: ir.Type) -> Any:
@@ -155,7 +155,9 @@ class Printer:
             case ir.TileCall():
                 self.tile(node)
             case ir.Launch(kernel=kernel, parts=parts, context=context, threads=threads):
-                self.launch(builder, [self.value(v) for v in (kernel, parts, context, threads)])
+                self.launch(builder, node, [self.value(v) for v in (kernel, parts, context, threads)])
+            case ir.Serve():
+                self.launch(builder, node, [])
             case _:
                 raise AssertionError(f"no code for {type(node).__name__}")
 

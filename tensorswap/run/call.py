@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from ..rules.written_once import shown_by_text
 from .again import Call, can_be_made, repeated
 from .alone import is_alone
 from .arguments import as_array, bind, defaults
+from .cores import cores
 from .execute import Executable, Undecided
 from .safe import deciding, joined, ranges_of_types, secured
 from .source import source
@@ -260,14 +260,5 @@ def _like(value: Any) -> Any:
 
 
 def threads() -> int:
-    """How many threads share a kernel: as many as Numba's pool would have."""
-    if is_alone():
-        return 1
-    asked = os.environ.get("NUMBA_NUM_THREADS")
-    if asked is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not asked.isascii() or not asked.isdigit() or not int(asked):
-        raise ArgumentError(
-            f"NUMBA_NUM_THREADS is {asked[:80]!r}, which is no number of threads", hint="NUMBA_NUM_THREADS=2"
-        )
-    return int(asked)
+    """How many threads share a kernel."""
+    return 1 if is_alone() else cores()

@@ -15,8 +15,9 @@ from ..kernel import llvm, python
 from ..kernel.ir import Body, Kernel, Memory
 from . import cache as disk
 from . import machine_code
+from .cores import cores
 from .interrupt import interruptibly
-from .launch import launch, pool_size, start_threads
+from .launch import launch, start_threads
 from .shared_work import Job, SharedWork
 
 Function = tuple[list[Memory], Body]  # of pointers to words
@@ -71,7 +72,7 @@ def _found(source: str) -> bool:
 def _compile(wanted: dict[str, Callable[[], Function]]) -> None:
     """All at once: while LLVM works on some modules, others are written."""
     target = machine_code.layout()
-    with SharedWork(machine_code.object_code, pool_size() - 1) as work:
+    with SharedWork(machine_code.object_code, cores() - 1) as work:
         made: dict[str, list[Job]] = {}
         for source, function in wanted.items():
             modules = llvm.write(disk.symbol(source), *function(), launch, target)

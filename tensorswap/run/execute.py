@@ -114,7 +114,6 @@ class Executable:
     def table(self) -> Array:
         """A row for each kernel: its address, how many parts, on how many threads, and where its context starts."""
         from .compile import compiled  # as above
-        from .launch import pool_size
 
         needed = [k for k in range(len(self.kernels)) if k not in self.producer or self.copies(k)]
         code = dict(zip(needed, compiled([self.kernels[k].kernel for k in needed]), strict=True))
@@ -123,7 +122,7 @@ class Executable:
         for position, kernel in enumerate(self.kernels):
             if position in code:
                 parts = self.parts(kernel)
-                rows.append((code[position].address, parts, min(parts, pool_size()), start))
+                rows.append((code[position].address, parts, parts, start))
             start += len(kernel.kernel.words) + 2
         return np.array(rows, np.int64).reshape(-1, 4)
 

@@ -15,6 +15,7 @@ from . import interrupt
 from .interrupt import LONG
 from .objects import object_layout
 from .runner import Header, holding_lock, runner
+from .team import assemble
 
 Array = np.ndarray[Any, Any]
 
@@ -68,6 +69,8 @@ class Frame:
         for k, number in enumerate(header):
             self.space[k] = number
         self.run, self.run_under_lock = runner(), holding_lock()
+        if self.threads and not _alone:
+            assemble()
         self.table, self.header, self.links = table.ctypes.data, start, links.ctypes.data
 
     def __call__(self, arrays: list[Array], steps: int | None = None) -> bool:

@@ -1,65 +1,226 @@
-"""Launch: one kernel over a range, directly or in parts on Numba's own thread pool."""
+"""Launch: the parts of one kernel, taken by whoever is free: the thread that asks, and those that wait for such work.
+
+A part is claimed by lowering the ticket, one word: how many parts nobody has claimed yet, and above them the number of
+the job, so that nobody who is late can claim a part of another one. Whoever has launched a kernel takes parts like all
+others, and then waits for those that others have claimed, not for threads that never came: a core that is busy, asleep
+or taken away costs its share and no more. Which thread runs a part changes no bit of what it makes.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import platform
 from collections.abc import Sequence
+from enum import IntEnum
 from functools import cache
 from typing import Any
 
 from llvmlite import binding
 from llvmlite import ir as llvm
-from numba.core import cgutils
-from numba.np.ufunc.parallel import _launch_threads, get_thread_count
 
+from ..kernel.ir import Serve, Statement
 from ..kernel.llvm import STOP_WORD
 from .interrupt import STOP
 
-BYTE, WORD = llvm.IntType(8).as_pointer(), llvm.IntType(64)
+BYTE, WORD, NUMBER = llvm.IntType(8).as_pointer(), llvm.IntType(64), llvm.IntType(32)
+NOTHING = llvm.VoidType()
+KERNEL = llvm.FunctionType(NOTHING, [BYTE.as_pointer(), WORD.as_pointer(), WORD.as_pointer(), BYTE])
+TEAM_WORDS = "tensorswap_team"  # the name of the words in memory that all threads share
+UNCLAIMED = (1 << 20) - 1  # the bits of a ticket that count
+SPINS = 2000  # looks at the ticket before a thread goes to sleep: some ten microseconds to a hundred
+PATIENCE = 20_000  # looks at what is done before a thread lets others run
 
 
-def launch(builder: Any, args: Sequence[Any]) -> None:
-    """Writes launch(kernel, parts, context, threads): runs kernel(start, size, step, context) over all parts, on
-    several threads if there are."""
-    kernel, count, data, threads = args
-    start, size, step = (cgutils.alloca_once(builder, t) for t in (BYTE, WORD, WORD))
-    builder.store(builder.inttoptr(WORD(0), BYTE), start)  # advanced by `step` bytes an element: the first index
-    builder.store(count, size)
-    builder.store(llvm.Constant(WORD, 1), step)
-    pool_type = llvm.FunctionType(
-        llvm.VoidType(),
-        [BYTE, BYTE.as_pointer(), WORD.as_pointer(), WORD.as_pointer(), BYTE, WORD, WORD, llvm.IntType(32)],
-    )
-    pool = cgutils.get_or_insert_function(builder.module, pool_type, "numba_parallel_for")
-    kernel_type = llvm.FunctionType(llvm.VoidType(), [BYTE.as_pointer(), WORD.as_pointer(), WORD.as_pointer(), BYTE])
-    several = builder.icmp_signed(">", threads, llvm.Constant(WORD, 1))
-    with builder.if_else(several) as (parallel, serial):
-        with parallel:
-            builder.call(
-                pool,
-                [
-                    builder.inttoptr(kernel, BYTE),
-                    start,
-                    size,
-                    step,
-                    builder.inttoptr(data, BYTE),
-                    llvm.Constant(WORD, 0),
-                    llvm.Constant(WORD, 1),
-                    builder.trunc(threads, llvm.IntType(32)),
-                ],
-            )
-        with serial:
-            function = builder.inttoptr(kernel, kernel_type.as_pointer())
-            builder.call(function, [start, size, step, builder.inttoptr(data, BYTE)])
+class Team(IntEnum):
+    """Where each word lies: those that change often, far from each other."""
+
+    TICKET = 0
+    DONE = 16  # parts
+    ADDRESS = 32  # of the kernel
+    CONTEXT = 33
+    ASLEEP = 48  # threads
+    MUTEX = 64  # of the system's
+    CONDITION = 96
+    END = 128
+
+
+_words = (ctypes.c_int64 * (Team.END + 16))()  # zeros are a mutex and a condition that nobody uses yet
 
 
 @cache
 def start_threads() -> None:
-    """Starts Numba's pool, and makes its entry and the word that stops kernels known to LLVM."""
-    _launch_threads()
+    """Makes the words that stop kernels and hand them out known to LLVM."""
     binding.add_symbol(STOP_WORD, ctypes.addressof(STOP))
+    start = ctypes.addressof(_words)
+    binding.add_symbol(TEAM_WORDS, start + -start % 128)
 
 
-def pool_size() -> int:
-    """The threads of Numba's pool: it waits for ever for one that it does not have."""
-    return int(get_thread_count())
+def launch(builder: Any, node: Statement, args: Sequence[Any]) -> None:
+    """Writes a launch: kernel(start, size, step, context) runs over all parts, on several threads if there are. Or what
+    a thread does for ever that helps: it looks for parts to take, and sleeps when there are none."""
+    if isinstance(node, Serve):
+        _Writer(builder).serve()
+        return
+    kernel, count, data, threads = args
+    several = builder.icmp_signed(">", threads, llvm.Constant(WORD, 1))
+    with builder.if_else(several) as (parallel, serial):
+        with parallel:
+            builder.call(_function(builder.module, "team_share", [WORD, WORD, WORD], _share), [kernel, count, data])
+        with serial:
+            _run(builder, kernel, WORD(0), count, data)
+
+
+def _function(module: Any, name: str, parameters: list[Any], write: Any) -> Any:
+    if name in module.globals:
+        return module.globals[name]
+    function = llvm.Function(module, llvm.FunctionType(NOTHING, parameters), name)
+    function.linkage = "internal"
+    builder = llvm.IRBuilder(function.append_basic_block("entry"))
+    write(_Writer(builder), *function.args)
+    builder.ret_void()
+    return function
+
+
+def _run(builder: Any, kernel: Any, first: Any, count: Any, data: Any) -> None:
+    """Runs some parts of a kernel."""
+    with builder.goto_entry_block():
+        start, size, step = (builder.alloca(t) for t in (BYTE, WORD, WORD))
+    builder.store(builder.inttoptr(first, BYTE), start)
+    builder.store(count, size)
+    builder.store(WORD(1), step)
+    builder.call(builder.inttoptr(kernel, KERNEL.as_pointer()), [start, size, step, builder.inttoptr(data, BYTE)])
+
+
+def _share(writer: _Writer, kernel: Any, count: Any, data: Any) -> None:
+    """Hands a kernel out, takes part, and waits for what others have claimed."""
+    builder = writer.builder
+    before = writer.read(Team.TICKET)
+    writer.write(Team.ADDRESS, kernel)
+    writer.write(Team.CONTEXT, data)
+    writer.write(Team.DONE, WORD(0))
+    job = builder.add(before, WORD(UNCLAIMED + 1))  # of the one before, nothing is unclaimed
+    writer.write(Team.TICKET, builder.or_(job, count))
+    with builder.if_then(builder.icmp_signed(">", writer.read(Team.ASLEEP), WORD(0)), likely=False):
+        writer.system("pthread_mutex_lock", Team.MUTEX)
+        writer.system("pthread_cond_broadcast", Team.CONDITION)
+        writer.system("pthread_mutex_unlock", Team.MUTEX)
+    builder.call(_function(builder.module, "team_take", [], _take), [])
+    with writer.repeated() as (looks, leave):
+        builder.cbranch(
+            builder.icmp_signed("<", writer.read(Team.DONE), count), waiting := writer.block("waiting"), leave
+        )
+        builder.position_at_end(waiting)
+        with builder.if_else(builder.icmp_signed("<", looks, WORD(PATIENCE))) as (soon, late):
+            with soon:
+                writer.pause()
+            with late:
+                writer.system("sched_yield")
+
+
+def _take(writer: _Writer) -> None:
+    """Runs parts until all are claimed."""
+    builder = writer.builder
+    with writer.repeated() as (_, leave):
+        ticket = writer.read(Team.TICKET)
+        left = builder.and_(ticket, WORD(UNCLAIMED))
+        builder.cbranch(builder.icmp_signed(">", left, WORD(0)), some := writer.block("some"), leave)
+        builder.position_at_end(some)
+        kernel, data = writer.read(Team.ADDRESS), writer.read(Team.CONTEXT)
+        lowered = builder.sub(ticket, WORD(1))
+        swapped = builder.cmpxchg(writer.at(Team.TICKET), ticket, lowered, "seq_cst", "seq_cst")
+        with builder.if_then(builder.extract_value(swapped, 1)):
+            _run(builder, kernel, builder.sub(left, WORD(1)), WORD(1), data)
+            builder.atomic_rmw("add", writer.at(Team.DONE), WORD(1), "seq_cst")
+
+
+class _Writer:
+    """Writes steps on the words that threads share."""
+
+    def __init__(self, builder: Any) -> None:
+        self.builder = builder
+
+    def at(self, word: Team) -> Any:
+        module = self.builder.module
+        if TEAM_WORDS not in module.globals:
+            llvm.GlobalVariable(module, WORD, TEAM_WORDS)
+        return self.builder.gep(module.globals[TEAM_WORDS], [WORD(int(word))])
+
+    def read(self, word: Team) -> Any:
+        return self.builder.load_atomic(self.at(word), "seq_cst", 8)
+
+    def write(self, word: Team, value: Any) -> None:
+        self.builder.store_atomic(value, self.at(word), "seq_cst", 8)
+
+    def block(self, name: str) -> Any:
+        return self.builder.function.append_basic_block(name)
+
+    def repeated(self) -> Any:
+        return _Loop(self)
+
+    def pause(self) -> None:
+        """Tells the core that this thread waits."""
+        arm = platform.machine().lower() in ("aarch64", "arm64")
+        name, arguments = ("llvm.aarch64.isb", [NUMBER(15)]) if arm else ("llvm.x86.sse2.pause", [])
+        self.builder.call(self.declared(name, NOTHING, [a.type for a in arguments]), arguments)
+
+    def declared(self, name: str, result: Any, parameters: list[Any]) -> Any:
+        found = self.builder.module.globals.get(name)
+        return found or llvm.Function(self.builder.module, llvm.FunctionType(result, parameters), name)
+
+    def system(self, name: str, *words: Team) -> None:
+        """Calls a function of the system's library with the addresses of words."""
+        self.builder.call(self.declared(name, NUMBER, [WORD.as_pointer()] * len(words)), [self.at(w) for w in words])
+
+    def unclaimed(self) -> Any:
+        return self.builder.and_(self.read(Team.TICKET), WORD(UNCLAIMED))
+
+    def serve(self) -> None:
+        builder = self.builder
+        with self.repeated():
+            with self.repeated() as (looks, leave):
+                work = builder.icmp_signed(">", self.unclaimed(), WORD(0))
+                tired = builder.icmp_signed(">=", looks, WORD(SPINS))
+                builder.cbranch(builder.or_(work, tired), leave, more := self.block("more"))
+                builder.position_at_end(more)
+                self.pause()
+            with builder.if_else(builder.icmp_signed(">", self.unclaimed(), WORD(0))) as (some, none):
+                with some:
+                    builder.call(_function(builder.module, "team_take", [], _take), [])
+                with none:
+                    self.sleep()
+
+    def sleep(self) -> None:
+        """Until there is a part to take. Who hands some out looks for sleepers after that, and a sleeper for parts
+        after it is known to be one: one of them sees the other."""
+        builder = self.builder
+        self.system("pthread_mutex_lock", Team.MUTEX)
+        builder.atomic_rmw("add", self.at(Team.ASLEEP), WORD(1), "seq_cst")
+        with self.repeated() as (_, leave):
+            builder.cbranch(builder.icmp_signed("==", self.unclaimed(), WORD(0)), asleep := self.block("asleep"), leave)
+            builder.position_at_end(asleep)
+            self.system("pthread_cond_wait", Team.CONDITION, Team.MUTEX)
+        builder.atomic_rmw("sub", self.at(Team.ASLEEP), WORD(1), "seq_cst")
+        self.system("pthread_mutex_unlock", Team.MUTEX)
+
+
+class _Loop:
+    """A loop that goes round until a branch leaves it; it counts its rounds."""
+
+    def __init__(self, writer: _Writer) -> None:
+        self.builder = writer.builder
+        self.head, self.after = writer.block("head"), writer.block("after")
+
+    def __enter__(self) -> tuple[Any, Any]:
+        builder = self.builder
+        before = builder.block
+        builder.branch(self.head)
+        builder.position_at_end(self.head)
+        self.rounds = builder.phi(WORD)
+        self.rounds.add_incoming(WORD(0), before)
+        return self.rounds, self.after
+
+    def __exit__(self, *_: object) -> None:
+        builder = self.builder
+        self.rounds.add_incoming(builder.add(self.rounds, WORD(1)), builder.block)
+        builder.branch(self.head)
+        builder.position_at_end(self.after)
