@@ -34,8 +34,9 @@ soak: $(VENV)/.ready
 planted: $(VENV)/.ready
 	$(BIN)/python -m tests.planted
 
-# Which lines and branches of the package the tests run: about twice as long as the tests.
-coverage: $(VENV)/.ready
+# Which lines and branches of the package the tests run, those that need PyTorch, MPI or Zarr among them: three times as
+# long as the tests.
+coverage: $(VENV)/.torch $(VENV)/.cluster
 	$(BIN)/python -m pip install --quiet pytest-cov
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term-missing:skip-covered
 

@@ -1,6 +1,7 @@
 """Formulas: texts of the table of functions -> Python functions, of numbers (by `math`) or of arrays (by numpy).
 
-A formula of numbers is Python as it stands. Of arrays, a conditional chooses at every element: it becomes a `where`.
+A formula of numbers is Python as it stands. Of arrays, a conditional chooses at every element, so it becomes a `where`;
+`and` becomes `&`.
 """
 
 from __future__ import annotations
@@ -78,6 +79,11 @@ class _Choosing(ast.NodeTransformer):
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         self.generic_visit(node)
         return ast.Call(ast.Name("where"), [node.test, node.body, node.orelse], [])
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        self.generic_visit(node)
+        operator = ast.BitAnd() if isinstance(node.op, ast.And) else ast.BitOr()
+        return reduce(lambda left, right: ast.BinOp(left, operator, right), node.values)
 
 
 def gradient(arguments: str, derivative: str) -> Computed:

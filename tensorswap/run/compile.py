@@ -17,7 +17,7 @@ from . import cache as disk
 from . import machine_code
 from .cores import cores
 from .interrupt import interruptibly
-from .launch import launch, start_threads
+from .launch import introduce, launch
 from .shared_work import Job, SharedWork
 
 Function = tuple[list[Memory], Body]  # of pointers to words
@@ -50,7 +50,7 @@ def functions(wanted: Sequence[Named]) -> list[Compiled]:
 
 @global_compiler_lock  # type: ignore[untyped-decorator]  # Numba is untyped
 def _make(wanted: dict[str, Callable[[], Function]]) -> None:
-    start_threads()
+    introduce()
     missing = {source: function for source, function in wanted.items() if source not in kernels}
     fresh = {source: function for source, function in missing.items() if not _found(source)}
     if fresh:

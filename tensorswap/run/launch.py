@@ -28,7 +28,7 @@ KERNEL = llvm.FunctionType(NOTHING, [BYTE.as_pointer(), WORD.as_pointer(), WORD.
 TEAM_WORDS = "tensorswap_team"  # the name of the words in memory that all threads share
 UNCLAIMED = (1 << 20) - 1  # the bits of a ticket that count
 SPINS = 2000  # looks at the ticket before a thread goes to sleep: some ten microseconds to a hundred
-PATIENCE = 20_000  # looks at what is done before a thread lets others run
+PATIENCE = 1000  # looks at what is done before a thread lets others run
 
 
 class Team(IntEnum):
@@ -44,15 +44,19 @@ class Team(IntEnum):
     END = 128
 
 
-_words = (ctypes.c_int64 * (Team.END + 16))()  # zeros are a mutex and a condition that nobody uses yet
+_words = (ctypes.c_int64 * (Team.END + 16))()
 
 
 @cache
-def start_threads() -> None:
+def introduce() -> None:
     """Makes the words that stop kernels and hand them out known to LLVM."""
     binding.add_symbol(STOP_WORD, ctypes.addressof(STOP))
     start = ctypes.addressof(_words)
-    binding.add_symbol(TEAM_WORDS, start + -start % 128)
+    start += -start % 128
+    system = ctypes.CDLL(None)
+    system.pthread_mutex_init(ctypes.c_void_p(start + 8 * Team.MUTEX), None)
+    system.pthread_cond_init(ctypes.c_void_p(start + 8 * Team.CONDITION), None)
+    binding.add_symbol(TEAM_WORDS, start)
 
 
 def launch(builder: Any, node: Statement, args: Sequence[Any]) -> None:
