@@ -31,7 +31,7 @@ from .memory import ALIGN, Buffer, place
 if TYPE_CHECKING:
     from .frame import Frame
 
-PARALLEL = 30_000  # nanoseconds of work below which the other threads would come too late
+PARALLEL = 20_000  # nanoseconds of work below which the other threads would come too late
 PIECE = 2**31  # products of two numbers in one call of a library
 
 Array = NDArray[Any]
