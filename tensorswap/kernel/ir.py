@@ -2,7 +2,8 @@
 
     statement ::= Set(variable, value)                      variable = value
                 | Store(memory, offset, value)              memory[offset] = value
-                | For(variable, first, past, step, body)    for variable in range(first, past, step)
+                | For(variable, first, past, step, body)    for variable in range(first, past, step); if `plain`, by
+                                                            1 or -1, with nothing in it that takes long
                 | While(test, body)
                 | If(test, then, otherwise)
                 | Skip()                                    the next round of the innermost loop
@@ -11,6 +12,7 @@
                 | Step(number, comment, body)               a function of its own, called here
                 | TileCall(tile, a, b, y, ...)              a register tile: see kernel/tile.py
                 | Launch(kernel, parts, context, threads)   runs another kernel (machine code only)
+                | Serve()                                   helps with launches for ever (machine code only)
     value     ::= Number(value) | Variable(name) | Load(memory, offset)
                 | Operation(operator, operands)             + - * / // %  < <= > >= == !=  neg not  and or
                                                             both either  min max  & | ^ << >>
@@ -213,7 +215,7 @@ class For(Statement):
     past: Value
     step: Value
     body: Body
-    plain: bool = False  # it goes up or down by one, with assignments, branches and loops of a few rounds in it
+    plain: bool = False  # a step of it may go unstopped, so that it looks only now and then if its work is wanted
 
     @property
     def down(self) -> bool:

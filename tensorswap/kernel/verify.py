@@ -29,6 +29,12 @@ def need(holds: bool, otherwise: str) -> None:
     assert holds, otherwise
 
 
+def _takes_long(body: ir.Body) -> bool:
+    """Whether something in a body is a function, a tile, or a loop of who knows how many rounds."""
+    inside = [node for node in ir.walk(body) if isinstance(node, ir.Step | ir.TileCall | ir.While | ir.For)]
+    return any(not isinstance(n, ir.For) or ir.constant(n.past) is None or ir.constant(n.first) is None for n in inside)
+
+
 class _Verifier:
     """What is known at some place of a kernel."""
 
@@ -55,7 +61,9 @@ class _Verifier:
                 self.memory(memory)
                 self.value(offset, ir.WORD)
                 self.value(value, memory.type)
-            case ir.For(variable=variable, first=first, past=past, step=step, body=body):
+            case ir.For(variable=variable, first=first, past=past, step=step, body=body, plain=plain):
+                need(not plain or ir.constant(step) in (1, -1), f"the plain loop over {variable.name} leaps")
+                need(not plain or not _takes_long(body), f"the plain loop over {variable.name} has more in it")
                 for bound in (first, past, step):
                     self.value(bound, ir.WORD)
                 need(not ir.is_zero(step), f"the loop over {variable.name} never ends")

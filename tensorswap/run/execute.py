@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernel.ir import Role
-from ..language import ir
 from ..language.bound import Bound
 from ..language.types import Types, identity, infer_types
 from ..lazy import cached_property
@@ -24,7 +23,7 @@ from ..plan.nest import Nest, Nester, lifetimes
 from ..plan.prepare import prepare
 from ..room import SETTING, SMALL, Needed, check_room, of_tensor
 from .alone import is_alone
-from .expected_time import nanoseconds
+from .expected_time import nanoseconds, without_vectors
 from .interrupt import LONG, STOP, interruptibly
 from .memory import ALIGN, Buffer, place
 
@@ -143,12 +142,7 @@ class Executable:
     @cached_property
     def work(self) -> float:
         """Nanoseconds that a run takes on one thread, by a guess: whether a signal must be heard meanwhile."""
-        total = 0.0
-        for statement, blocks in self.loops.located:
-            over = {*statement.indices, *(block.index for block in blocks)}
-            calls = sum(isinstance(n, ir.Call) for n in ir.walk(statement.value))
-            total += math.prod(self.sizes.index[i] for i in over) * (0.3 + 2 * calls)
-        return total
+        return sum(without_vectors(s, [b.index for b in blocks], self.sizes.index) for s, blocks in self.loops.located)
 
     @cached_property
     def buffers(self) -> tuple[dict[Hashable, int], int]:

@@ -7,16 +7,18 @@ function takes some 40 cycles for a vector, and caches give 40 bytes in a nanose
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..kernel.registers import registers
 from ..language import ir
 
 PRODUCT, STEP, CALL = 0.5, 0.2, 12.0  # nanoseconds for a vector
 BYTE = 0.025  # nanoseconds for a byte that is read or written
+ALONE, ALONE_CALL = 0.3, 2.0  # nanoseconds for a point
 
 
 def nanoseconds(statement: ir.Statement, sizes: Mapping[str, int], itemsize: int) -> float:
+    """In vectors, where there can be any."""
     points = math.prod(sizes[i] for i in statement.indices)
     nodes = list(ir.walk(statement.value))
     steps = sum(isinstance(n, ir.Binary | ir.Compare | ir.Conditional) for n in nodes)
@@ -24,6 +26,12 @@ def nanoseconds(statement: ir.Statement, sizes: Mapping[str, int], itemsize: int
     lanes = 1 if _one_by_one(statement) else max(registers().bytes // itemsize, 1)
     whole = [a for a in (statement.target, *statement.reads) if ir.index_names(a) >= set(statement.indices)]
     return points * max((PRODUCT + STEP * steps + CALL * calls) / lanes, BYTE * itemsize * len(whole))
+
+
+def without_vectors(statement: ir.Statement, blocks: Sequence[str], sizes: Mapping[str, int]) -> float:
+    """A guess that holds for recurrences too, whose steps wait for each other: rather too long for all else."""
+    calls = sum(isinstance(n, ir.Call) for n in ir.walk(statement.value))
+    return math.prod(sizes[i] for i in {*statement.indices, *blocks}) * (ALONE + ALONE_CALL * calls)
 
 
 def _one_by_one(statement: ir.Statement) -> bool:
