@@ -357,22 +357,6 @@ def test_a_training_in_shards_is_the_training() -> None:
 
 
 @pytest.mark.compiled
-def test_joins_that_run_as_one_task_change_no_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    handed: list[int] = []
-
-    class Counting(Serial):
-        def run(self, tasks: Any, *arguments: Any) -> Any:
-            handed.append(len(tasks))
-            return super().run(tasks, *arguments)
-
-    together = trained(shards=3, clip=0.5, cluster=Counting(), batch_size=50)
-    assert max(handed) == 4  # three shards, and what follows them
-    monkeypatch.setattr("tensorswap.cluster.grouping.SHARDS", 0)
-    assert same(trained(shards=3, clip=0.5, cluster=Counting(), batch_size=50), together)
-    assert max(handed) > 4
-
-
-@pytest.mark.compiled
 def test_a_training_in_shards_goes_on_where_it_stopped(tmp_path: Path) -> None:
     whole = trained(shards=3)
     trained(shards=3, epochs=1, checkpoint=tmp_path / "c")

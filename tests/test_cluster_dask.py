@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 import pytest
 
 import tensorswap as ts
-from tensorswap.errors import ArgumentError, BoundsError, ClusterError, LimitError
+from tensorswap.errors import ArgumentError, BoundsError, ClusterError, LimitError, SwapError
 
 from . import digits_in_shards
 from .cluster_programs import EXAMPLES, Example
@@ -26,9 +27,12 @@ from .test_cluster import outputs, same, trained
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed: make cluster installs it")
 
-from tensorswap.cluster import on_dask  # noqa: E402
+from tensorswap.cluster import meeting, on_dask  # noqa: E402
+from tensorswap.cluster.dask_attempt import Attempt  # noqa: E402
+from tensorswap.cluster.dask_watch import Lost  # noqa: E402
 from tensorswap.cluster.local_cluster import start  # noqa: E402
-from tensorswap.cluster.on_dask import Lost, OnDask  # noqa: E402
+from tensorswap.cluster.meeting import NotTogether  # noqa: E402
+from tensorswap.cluster.on_dask import OnDask  # noqa: E402
 from tensorswap.cluster.versions import refuse_others, versions  # noqa: E402  # it needs no dask, the rest does
 
 BIN = str(Path(sys.executable).parent)
@@ -148,9 +152,9 @@ def test_a_worker_that_is_slow_is_not_waited_for(client: Any) -> None:
 
 def hold() -> None:
     """From now on tasks of this worker wait."""
-    from tensorswap.cluster import on_dask
+    from tensorswap.cluster import dask_attempt
 
-    event, execute = threading.Event(), on_dask.execute
+    event, execute = threading.Event(), dask_attempt.execute
 
     def waiting(*arguments: Any) -> Any:
         event.held = True  # type: ignore[attr-defined]
@@ -158,14 +162,14 @@ def hold() -> None:
             raise TimeoutError("nobody else has run the task")
         return execute(*arguments)
 
-    on_dask.execute, on_dask.held_back = waiting, (event, execute)  # type: ignore[attr-defined]
+    dask_attempt.execute, dask_attempt.held_back = waiting, (event, execute)  # type: ignore[attr-defined]
 
 
 def let_go() -> bool:
     """Ends that; whether a task had to wait."""
-    from tensorswap.cluster import on_dask
+    from tensorswap.cluster import dask_attempt
 
-    event, on_dask.execute = on_dask.held_back  # type: ignore[attr-defined]
+    event, dask_attempt.execute = dask_attempt.held_back  # type: ignore[attr-defined]
     event.set()
     return hasattr(event, "held")
 
@@ -220,6 +224,64 @@ def test_data_that_never_arrives_is_sent_again(client: Any, monkeypatch: pytest.
     program = ts.program("s[i] += X[b,i] ** 2")
     np.testing.assert_allclose(program.shard("b", client=client, shards=3)(X=X), (X**2).sum(0))
     assert len(asked) > 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_training_whose_worker_is_hit_has_the_bits_of_one_process(client: Any, number: signal.Signals) -> None:
+    """Its workers send each other gradients: one that is left alone must not wait for ever."""
+    random = np.random.default_rng(1)
+    options = {"shards": 3, "epochs": 40, "batch_size": 10}
+    want = trained(**options)
+    executor = OnDask(client, silent=8.0)
+    for _ in range(HITS):
+        client.wait_for_workers(2, timeout=120)
+        done: list[int] = []
+        thread = threading.Thread(target=hit, args=(client, number, float(random.uniform(0, 0.3)), done))
+        thread.start()
+        before = time.monotonic()
+        assert same(trained(**options, cluster=executor), want)
+        print(f"{number.name}: a training took {time.monotonic() - before:.1f} s")
+        thread.join()
+        assert done
+
+
+def test_a_worker_that_is_busy_is_not_met(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    client.wait_for_workers(2, timeout=120)
+    want, missed, together = trained(shards=2), [], Attempt.side_by_side
+
+    def side_by_side(*arguments: Any) -> Any:
+        try:
+            return together(*arguments)
+        except NotTogether:
+            missed.append(1)
+            raise
+
+    monkeypatch.setattr(Attempt, "side_by_side", side_by_side)
+    client.run(setattr, meeting, "COMES", 0.5)
+    busy = client.submit(time.sleep, 3, workers=[next(iter(client.scheduler_info(n_workers=-1)["workers"]))])
+    try:
+        assert same(trained(shards=2, cluster=client), want)
+        assert missed
+    finally:
+        client.run(setattr, meeting, "COMES", meeting.COMES)
+    busy.result()
+
+
+def test_two_trainings_share_the_workers(client: Any) -> None:
+    client.wait_for_workers(2, timeout=120)
+    want = {shards: trained(shards=shards, epochs=6) for shards in (2, 3)}
+    with ThreadPoolExecutor(2) as threads:
+        made = {n: threads.submit(trained, shards=n, epochs=6, cluster=client) for n in want}
+    assert all(same(made[shards].result(), result) for shards, result in want.items())
+
+
+def test_an_error_of_a_step_comes_back_as_it_is(client: Any) -> None:
+    data = {"X": np.ones((8, 2), np.float32), "t": np.array([0, 1, 2, 0, 1, 2, 0, 3])}
+    with pytest.raises(SwapError) as alone:
+        trained(data, shards=2)
+    with pytest.raises(type(alone.value)) as found:
+        trained(data, shards=2, cluster=client)
+    assert str(found.value) == str(alone.value)
 
 
 def kill_worker(client: Any) -> None:

@@ -49,6 +49,13 @@ class KeepsArrays(Protocol):
     ) -> dict[str, Any]: ...
 
 
+@runtime_checkable
+class RunsTogether(Protocol):
+    """One whose workers can run a long graph of few shards without being told each task."""
+
+    def together(self, tasks: Sequence[Task], outputs: Mapping[str, Operand], shards: int) -> dict[str, Array]: ...
+
+
 class OfProgram:
     """What is called as a program is, and computes the same in another way."""
 

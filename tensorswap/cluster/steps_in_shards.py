@@ -15,10 +15,9 @@ from ..program import Program
 from ..training.mapped import Mapped
 from ..training.shuffle import Rows
 from ..training.training_loop import Loop
-from . import grouping
 from .local_steps import LocalSteps
 from .serial import Serial
-from .sharded import HERE, SHARDS, Executor, executor_of
+from .sharded import HERE, SHARDS, Executor, RunsTogether, executor_of
 from .sources import InFile, InMemory, Source
 from .task_graph import Graph, Graphs
 from .task_operands import Held, Operand, Plain, Taken, whole
@@ -52,15 +51,17 @@ class StepsInShards:
             operands |= {name: Plain(value) for name, value in own.items()}
             operands |= {name: self.examples(loop, name, rows) for name in loop.data.examples}
             made = self.graph(operands).named(f"step {number} ")
-            own_tasks, found = made.tasks, made.outputs
-            if self.shards <= grouping.SHARDS:
-                own_tasks, found = grouping.grouped(made.tasks, made.outputs, f"end of step {number}")
-            tasks += own_tasks
-            self.left = sum(task.gives for task in own_tasks)
-            outputs |= {f"{number} {name}": found[name] for name in told}
-            operands |= {name: operand for name, operand in found.items() if name not in told}
+            tasks += made.tasks
+            self.left = sum(task.gives for task in made.tasks)
+            outputs |= {f"{number} {name}": made.outputs[name] for name in told}
+            operands |= {name: operand for name, operand in made.outputs.items() if name not in told}
         kept = [name for name in self.program.outputs if name not in told]
-        results = self.executor.run(tasks, outputs | {name: operands[name] for name in kept})
+        outputs |= {name: operands[name] for name in kept}
+        executor = self.executor
+        if isinstance(executor, RunsTogether):
+            results = executor.together(tasks, outputs, self.shards)
+        else:
+            results = executor.run(tasks, outputs)
         values = {name: np.array([results[f"{k} {name}"] for k in range(len(batches))]) for name in told}
         return values | {name: results[name] for name in kept}
 

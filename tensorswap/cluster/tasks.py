@@ -96,31 +96,7 @@ class Join:
         return tuple(self.operators)
 
 
-@dataclass(frozen=True)
-class Member:
-    """A task of a group: the names of its operands, and those that other members make."""
-
-    key: str
-    work: Work
-    operands: tuple[str, ...]
-    inner: Mapping[str, Operand]
-
-
-@dataclass(frozen=True)
-class Group:
-    """Tasks that run one after the other as one. It gives some of their results, and reads what they read, each under
-    the name of its task and its own."""
-
-    members: tuple[Member, ...]
-    gives: tuple[tuple[str, str], ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of what it gives."""
-        return tuple(f"{key} {name}" for key, name in self.gives)
-
-
-Work = Leaf | Join | Group
+Work = Leaf | Join
 
 
 @dataclass(frozen=True)
@@ -142,23 +118,13 @@ class Task:
 
 def execute(work: Work, operands: Mapping[str, Operand], results: Mapping[str, Any]) -> dict[str, Array]:
     """What a task gives."""
-    return of_arrays(work, {name: fetched(operand, results.__getitem__) for name, operand in operands.items()})
-
-
-def of_arrays(work: Work, arrays: Mapping[str, Any]) -> dict[str, Array]:
+    arrays = {name: fetched(operand, results.__getitem__) for name, operand in operands.items()}
     match work:
         case Join():
             return joined(work, arrays)
         case Steps():
             return stepped(work, arrays)
-        case Leaf():
-            return run(work, arrays)
-    made: dict[str, dict[str, Array]] = {}
-    for member in work.members:
-        inner = {name: fetched(operand, made.__getitem__) for name, operand in member.inner.items()}
-        own = {name: inner[name] if name in inner else arrays[f"{member.key} {name}"] for name in member.operands}
-        made[member.key] = of_arrays(member.work, own)
-    return {f"{key} {name}": made[key][name] for key, name in work.gives}
+    return run(work, arrays)
 
 
 # -- programs
