@@ -226,6 +226,7 @@ class For(Statement):
 class While(Statement):
     test: Value
     body: Body
+    stops: bool = False  # it looks before each round if its work is wanted
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -331,6 +332,7 @@ class Role(Enum):
     OWN = "the address of that tensor, which the first part adds to"
     COPIES = "how many copies there are"
     SIZE = "a plain number"
+    STEP = "the step of a block at hand: the first word of a kernel that runs once in each"
 
 
 @dataclass(frozen=True)

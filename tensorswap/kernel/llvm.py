@@ -137,8 +137,8 @@ class Printer:
                 builder.store(code, self.place(memory, offset))
             case ir.For():
                 self.loop(node)
-            case ir.While(test=test, body=body):
-                self.repeat(test, body)
+            case ir.While():
+                self.repeat(node)
             case ir.If(test=test, then=then, otherwise=otherwise):
                 self.branch(self.value(test), then, otherwise)
             case ir.Skip():
@@ -252,8 +252,7 @@ class Printer:
         count.add_incoming(start, before)
         more = builder.icmp_signed(">" if down else "<", count, stop)
         if stops:
-            unwanted = builder.load_atomic(self.stop_word(), "monotonic", 8)
-            more = builder.and_(more, builder.icmp_signed("==", unwanted, NUMBER(0)))
+            more = builder.and_(more, self.is_wanted())
         builder.cbranch(more, inside, after)
         builder.position_at_end(inside)
         self.set(variable, count)
@@ -269,21 +268,26 @@ class Printer:
         builder.position_at_end(after)
         return back
 
-    def repeat(self, test: ir.Value, body: ir.Body) -> None:
+    def repeat(self, node: ir.While) -> None:
         builder = self.builder
         head, inside, after = (self.function.append_basic_block(text) for text in ("head", "body", "end"))
         builder.branch(head)
         builder.position_at_end(head)
-        builder.cbranch(self.value(test), inside, after)
+        more = self.value(node.test)
+        if node.stops:
+            more = builder.and_(more, self.is_wanted())
+        builder.cbranch(more, inside, after)
         builder.position_at_end(inside)
-        self.body(body)
+        self.body(node.body)
         builder.branch(head)
         builder.position_at_end(after)
 
-    def stop_word(self) -> Any:
+    def is_wanted(self) -> Any:
+        """Whether nobody has asked kernels to stop."""
         if STOP_WORD not in self.module.globals:
             llvm.GlobalVariable(self.module, NUMBER, STOP_WORD)
-        return self.module.globals[STOP_WORD]
+        asked = self.builder.load_atomic(self.module.globals[STOP_WORD], "monotonic", 8)
+        return self.builder.icmp_signed("==", asked, NUMBER(0))
 
     def branch(self, test: Any, then: ir.Body, otherwise: ir.Body) -> None:
         builder = self.builder

@@ -69,6 +69,8 @@ class KernelWriter:
         self.loops = loops
         self.nest = nest
         self.layout = layout
+        if nest.block is not None:
+            layout.words.append(Word(layout.index(nest.block.index), Role.STEP, nest.block.index))
         self.write = Expressions(self.layout)
         self.scope = Scope(self.write)
         self.plain = PlainWriter(self.scope, loops)
@@ -102,6 +104,8 @@ class KernelWriter:
             layout.roles[name] = Role.COPY
         for name in nest.private:
             self.fill_private(name)
+        if nest.block is not None:
+            self.scope.fixed.add(nest.block.index)
         if nest.index is None:
             for item in nest.items:
                 self.item(item)

@@ -69,12 +69,26 @@ def _merged(work: Work, first: ir.Statement, second: ir.Statement) -> ir.Stateme
 def never_meet(target: ir.Access, read: ir.Access, within: Set[str] | None = None) -> bool:
     """Whether a read can never meet the element that the same point writes, or another point of the same step: their
     places differ by a constant on some axis. `within`: by its indices, if not by any."""
-    for written, place in zip(target.indices, read.indices, strict=True):
-        a, b = affine(written), affine(place)
-        if a is None or b is None or a.terms != b.terms or (within is not None and not a.terms.keys() <= within):
-            continue
-        if isinstance(a.constant, Number) and isinstance(b.constant, Number) and a.constant != b.constant:
-            return True
+    return any(_differ(*places, within) for places in zip(target.indices, read.indices, strict=True))
+
+
+def _differ(one: Expr, other: Expr, within: Set[str] | None) -> bool:
+    """Whether two places differ by a constant; of slices that are used in turn, by one that is no full turn."""
+    turn = 0
+    match one, other:
+        case (
+            ir.Binary(operator="%", left=left, right=Number(value=int(turn))),
+            ir.Binary(operator="%", left=right, right=Number(value=int(same))),
+        ) if turn == same > 0:
+            one, other = left, right
+        case _:
+            turn = 0
+    a, b = affine(one), affine(other)
+    if a is None or b is None or a.terms != b.terms or (within is not None and not a.terms.keys() <= within):
+        return False
+    match a.constant, b.constant:
+        case Number(value=int(first)), Number(value=int(second)):
+            return (first - second) % turn != 0 if turn else first != second
     return False
 
 

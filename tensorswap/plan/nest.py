@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from ..language import ir
 from ..language.functions import DONE_AGAIN, IN_VECTORS
 from ..language.sizes import Sizes
+from .merge import never_meet
 from .work import product_of, statements_in
 
 CACHE = 256 * 1024  # bytes that the values of one strip may take: they stay in the cache of one core
@@ -42,6 +43,7 @@ class Nest:
     axes: dict[str, int] = field(default_factory=dict)  # the axis of each local tensor that the index runs over
     vectors: bool = False  # steps of recurrences run over a strip in vectors: local tensors lie along the index
     joins: str = ""  # the tensor to which it adds the copies that threads have of it
+    block: ir.Block | None = None  # it runs in each step of this block, after one nest of it and before the next
 
     def most(self, size: int, fixed: bool) -> int:
         """The most values that a strip of an index of this size can have; if it is not fixed, of one of any size."""
@@ -63,12 +65,13 @@ def block_indices(item: ir.Item) -> set[str]:
 
 
 class _Touched:
-    """What an item reads and writes."""
+    """What an item reads and writes; `before` are reads of what no point of the same step writes."""
 
-    def __init__(self, item: ir.Item) -> None:
+    def __init__(self, item: ir.Item, before: frozenset[ir.Access] = frozenset()) -> None:
         self.item = item
         self.statements = statements_of(item)
-        self.reads = frozenset(a.tensor for s in self.statements for a in s.reads)
+        self.before = before
+        self.reads = frozenset(a.tensor for s in self.statements for a in s.reads if a not in before)
         self.writes = frozenset(s.target.tensor for s in self.statements)
 
     def conflicts(self, other: _Touched) -> bool:
@@ -95,10 +98,8 @@ class _Level:
     around: frozenset[str]
     needed: frozenset[str]
     cut: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def parallel(self) -> bool:
-        return not self.around
+    parallel: bool = False
+    before: frozenset[ir.Access] = frozenset()  # reads in the steps of a block that meet nothing which the step writes
 
 
 class Nester:
@@ -117,10 +118,25 @@ class Nester:
 
     def kernels(self, items: Sequence[ir.Item]) -> list[Nest]:
         """The outermost nests: each is one kernel."""
-        return self.nests(items, _Level(frozenset(), self.outputs))
+        return self.nests(items, _Level(frozenset(), self.outputs, parallel=True))
+
+    def steps(self, block: ir.Block) -> list[Nest]:
+        """The nests of a step of a block, each a kernel: what they write lives on to the next step."""
+        statements = statements_of(block)
+        written = {
+            s.target.tensor: [w.target for w in statements if w.target.tensor == s.target.tensor] for s in statements
+        }
+        before = frozenset(
+            a
+            for s in statements
+            for a in s.reads
+            if all(never_meet(target, a, {block.index}) for target in written.get(a.tensor, ()))
+        )
+        level = _Level(frozenset({block.index}), self.outputs | written.keys(), parallel=True, before=before)
+        return [replace(nest, block=block) for nest in self.nests(block.body, level)]
 
     def nests(self, items: Sequence[ir.Item], level: _Level) -> list[Nest]:
-        groups = self.grouped([_Touched(item) for item in items], level)
+        groups = self.grouped([_Touched(item, level.before) for item in items], level)
         names = [frozenset(name for t in group for name in t.reads | t.writes) for group, _ in groups]
         result = []
         for position, (group, candidates) in enumerate(groups):
@@ -136,14 +152,14 @@ class Nester:
             group: list[_Touched] = [first]
             skipped: list[_Touched] = []
             fresh = [_Candidate(i) for i in _indices(first) if i not in level.around]
-            candidates = self.joined(fresh, first, level.parallel)
+            candidates = self.joined(fresh, first, level)
             if first.writes & self.copies:  # a copy of an input comes before everything that it serves
                 result.append((group, candidates))
                 touched = rest
                 continue
             for item in rest:
                 after = [] if any(item.conflicts(other) for other in skipped) else candidates
-                after = self.joined(after, item, level.parallel)
+                after = self.joined(after, item, level)
                 if after and self.best(after) >= min(self.best(candidates), PLENTY):
                     group.append(item)
                     candidates = after
@@ -162,12 +178,12 @@ class Nester:
         largest = max((math.prod(self.sizes.shapes[name]) for name in candidate.seen), default=0)
         return any(math.prod(self.sizes.shapes[name]) * GRAIN >= largest for name in candidate.lines)
 
-    def joined(self, candidates: list[_Candidate], item: _Touched, parallel: bool) -> list[_Candidate]:
+    def joined(self, candidates: list[_Candidate], item: _Touched, level: _Level) -> list[_Candidate]:
         """The candidates that still hold when the item joins."""
-        found = (self.join(candidate, item, parallel) for candidate in candidates)
+        found = (self.join(candidate, item, level) for candidate in candidates)
         return [candidate for candidate in found if candidate is not None]
 
-    def join(self, candidate: _Candidate, item: _Touched, parallel: bool) -> _Candidate | None:
+    def join(self, candidate: _Candidate, item: _Touched, level: _Level) -> _Candidate | None:
         index = candidate.index
         if index in block_indices(item.item):
             return None
@@ -176,7 +192,7 @@ class Nester:
         for statement in item.statements:
             if index not in statement.indices:
                 return None
-            for access in (statement.target, *statement.reads):
+            for access in (statement.target, *(a for a in statement.reads if a not in item.before)):
                 here = frozenset(k for k, e in enumerate(access.indices) if ir.bare(e) == index)
                 seen[access.tensor] = seen.get(access.tensor, here) & here
                 last = len(access.indices) - 1
@@ -185,7 +201,7 @@ class Nester:
             name = statement.target.tensor
             written.add(name)
             if not any(ir.bare(e) == index for e in statement.target.indices):
-                if not self.may_be_private(statement, parallel):
+                if not self.may_be_private(statement, level):
                     return None
                 private.add(name)
         read = candidate.read | item.reads
@@ -196,13 +212,13 @@ class Nester:
         axes = {name: seen[name] for name in written}
         return _Candidate(index, axes, frozenset(private), seen, read, frozenset(lines))
 
-    def may_be_private(self, statement: ir.Statement, parallel: bool) -> bool:
+    def may_be_private(self, statement: ir.Statement, level: _Level) -> bool:
         if statement.operator in ("=", "argmax=", "argmin="):
             return False
-        if not parallel:
+        if not level.parallel:
             return True  # one thread: it adds to the target itself
         size = math.prod(self.sizes.shapes[statement.target.tensor])
-        points = math.prod(self.sizes.index[i] for i in statement.indices)
+        points = math.prod(self.sizes.index[i] for i in statement.indices if i not in level.around)
         return size * self.width(statement.target.tensor) <= PRIVATE and points >= PLENTY * size
 
     def nest(self, group: list[_Touched], candidates: list[_Candidate], level: _Level) -> Nest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..language import ir
 from ..language.build import conjuncts
@@ -106,6 +106,8 @@ def _local(nest: Nest) -> list[str]:
 
 
 def _how(nest: Nest) -> str:
+    if nest.block is not None:
+        return f"{_how(replace(nest, block=None))}, in each step of {nest.block.index}"
     if nest.index is None:
         return "serial"
     strips = f" by {nest.strip}" if nest.strip > 1 else ""

@@ -15,7 +15,7 @@ from ..lower.kernel import Lowered
 from ..lower.layout import CopiesOf
 from .execute import Executable
 from .safe import COUNTED
-from .source import Host, Memory
+from .source import STEP, Host, Memory
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 THREADS = """#ifdef _OPENMP
@@ -159,9 +159,14 @@ class _Host(Host):
         for position, kernel in enumerate(made.kernels):
             parts = self.parts(kernel)
             words = ", ".join(["part", parts, *(self.argument(position, word) for word in c.arguments(kernel.kernel))])
+            rounds = made.rounds_of(position)
+            if rounds is not None and position == rounds.first:
+                yield f"for (int64_t {STEP} = {rounds.begin}; {STEP} != {rounds.past}; {STEP} += {rounds.way}) {{"
             if parts != "1":
                 yield "#pragma omp parallel for schedule(static, 1)"
             yield f"for (int64_t part = 0; part < {parts}; part++) kernel{self.first + position}({words});"
+            if rounds is not None and position == rounds.last:
+                yield "}"
 
     def argument(self, position: int, word: Word) -> str:
         elements = self.made.kernels[position].layout.elements
@@ -173,6 +178,8 @@ class _Host(Host):
                 return f"part > 0 ? {copies} + (part - 1) * {elements(word.item)} : {self.name(word.item)}"
             case Role.SIZE:
                 return str(word.item)
+            case Role.STEP:
+                return STEP
             case Role.COPIES:
                 return f"{self.parts(self.made.kernels[self.made.producer[position]])} - 1"
         if isinstance(word.item, CopiesOf):

@@ -14,6 +14,7 @@ from ..lower.layout import BestOf, Tensor
 from ..room import check_room
 from .execute import Context, Executable
 from .memory import ALIGN
+from .rows import COLUMNS, ONCE, Entry
 
 if TYPE_CHECKING:
     from .frame import Frame
@@ -52,7 +53,7 @@ class Chunk:
     def _joined(
         self, parts: Sequence[Executable], contexts: Sequence[Context], advance: Mapping[Any, int]
     ) -> tuple[Array, Array, Array]:
-        rows: list[tuple[int, int, int, int]] = []
+        rows: list[list[int]] = []
         words: list[int] = []
         links: list[tuple[int, int, int, int]] = []
         for number, (part, context) in enumerate(zip(parts, contexts, strict=True)):
@@ -67,7 +68,9 @@ class Chunk:
                         where = (self._slot(name, number), 0, advance.get(name, 0))
                         self._fill(rows, words, links, where, math.prod(shape), dtype, first)
             start = len(words)
-            rows += [(int(r[0]), int(r[1]), int(r[2]), int(r[3]) + start) for r in part.table]
+            for row in part.table.tolist():
+                row[Entry.CONTEXT] += start
+                rows.append(row)
             words += [int(word) for word in context.words]
             for word, slot, offset, _ in context.links:
                 if slot == context.memory_slot:
@@ -76,7 +79,7 @@ class Chunk:
                     name = by_slot[int(slot)]
                     links.append((start + int(word), self._slot(name, number), int(offset), advance.get(name, 0)))
         return (
-            np.array(rows, np.int64).reshape(-1, 4),
+            np.array(rows, np.int64).reshape(-1, COLUMNS),
             np.array(words, np.int64),
             np.array(links, np.int64).reshape(-1, 4),
         )
@@ -86,7 +89,7 @@ class Chunk:
 
     @staticmethod
     def _fill(
-        rows: list[tuple[int, int, int, int]],
+        rows: list[list[int]],
         words: list[int],
         links: list[tuple[int, int, int, int]],
         where: tuple[int, int, int],
@@ -98,7 +101,7 @@ class Chunk:
         from .compile import compiled  # Numba is imported when something is first compiled
 
         (filling,) = compiled([filling_kernel(dtype, value)])
-        rows.append((filling.address, 1, 1, len(words)))
+        rows.append([filling.address, 1, 1, len(words), *ONCE])
         links.append((len(words) + 2, *where))
         words += [1, 0, 0, count]
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernel.ir import Role
+from ..language import ir
 from ..language.bound import Bound
 from ..language.types import Types, identity, infer_types
 from ..lazy import cached_property
@@ -26,6 +28,8 @@ from .alone import is_alone
 from .expected_time import nanoseconds, without_vectors
 from .interrupt import LONG, STOP, interruptibly
 from .memory import ALIGN, Buffer, place
+from .rows import COLUMNS, ONCE, Rounds
+from .wide_steps import steps_of
 
 if TYPE_CHECKING:
     from .frame import Frame
@@ -64,19 +68,33 @@ class Executable:
         self.winners = [BestOf(s.target.tensor) for s in self.loops.statements if s.operator.startswith("arg")]
         kept = {*self.loops.outputs, *self.loops.inputs, *(best.tensor for best in self.winners)}
         nester = Nester(self.sizes, kept, work.copies, lambda name: self.stored(name).itemsize, layout.weight)
-        nests = nester.kernels(self.loops.body)
+        groups = [[nest] for nest in nester.kernels(self.loops.body)]
+        if threads > 1:
+            groups = [steps_of(nest, nester, self.nanoseconds, PARALLEL) or [nest] for (nest,) in groups]
+        nests = [nest for group in groups for nest in group]
         self.filled = self.first_values(nests)
         self.producer: dict[int, int] = {}  # the kernel that made the copies which another one adds up
-        for nest in nests:
-            continued = frozenset(name for name in nest.private if not self.begins(nest, name))
-            self.kernels += KernelWriter(self.loops, nest, self.layout(), continued).kernels()
-            position = len(self.kernels) - 1
-            for name in nest.private:
-                self.producer[len(self.kernels)] = position
-                self.kernels.append(joining_kernel(name, self.first_writer(name).operator, self.layout()))
+        self.rounds: list[Rounds] = []
+        for group in groups:
+            first, block = len(self.kernels), group[0].block
+            for nest in group:
+                self.add_kernels(nest)
+            if block is not None:
+                count = self.sizes.index[block.index]
+                self.rounds.append(Rounds(first, len(self.kernels) - 1, count, block.down))
         given = [name for name in order if name in self.loops.inputs]  # as the caller's program has them
         self.inputs = [(name, self.stored(name)) for name in given or self.loops.inputs]
         self.results = [name for name in self.loops.outputs if name not in scalars]
+
+    def add_kernels(self, nest: Nest) -> None:
+        """Those of a nest, and of each tensor of which threads have copies, one that adds them up."""
+        continued = frozenset(name for name in nest.private if not self.begins(nest, name))
+        self.kernels += KernelWriter(self.loops, nest, self.layout(), continued).kernels()
+        position = len(self.kernels) - 1
+        for name in nest.private:
+            self.producer[len(self.kernels)] = position
+            joining = joining_kernel(name, self.first_writer(name).operator, self.layout())
+            self.kernels.append(replace(joining, nest=replace(joining.nest, block=nest.block)))
 
     def layout(self) -> Layout:
         return Layout(self.sizes, self.constant, self.types, self.default, len(self.kernels))
@@ -97,21 +115,22 @@ class Executable:
     def begins(self, nest: Nest, name: str) -> bool:
         """Whether nothing before the nest writes the tensor."""
         first = self.first_writer(name)
-        return name not in self.loops.updated and any(s is first for s in nest.statements)
+        return nest.block is None and name not in self.loops.updated and any(s is first for s in nest.statements)
 
     def first_values(self, nests: list[Nest]) -> dict[str, float | int]:
         """Tensors that must hold their first value before the kernels start."""
         begun = {name for nest in nests for name in nest.private if self.begins(nest, name)}
+        added = {name for nest in nests for name in nest.private if nest.block is not None}  # step by step
         result: dict[str, float | int] = {}
         for name in self.loops.written:
             first = self.first_writer(name)
-            if not first.first and name not in begun and name not in self.loops.updated:
+            if (not first.first or name in added) and name not in begun and name not in self.loops.updated:
                 result[name] = identity(first.operator, self.stored(name))
         return result
 
     @cached_property
     def table(self) -> Array:
-        """A row for each kernel: its address, how many parts, on how many threads, and where its context starts."""
+        """A row for each kernel, of what runner.Entry says."""
         from .compile import compiled  # as above
 
         needed = [k for k in range(len(self.kernels)) if k not in self.producer or self.copies(k)]
@@ -121,9 +140,22 @@ class Executable:
         for position, kernel in enumerate(self.kernels):
             if position in code:
                 parts = self.parts(kernel)
-                rows.append((code[position].address, parts, parts, start))
+                rows.append((code[position].address, parts, parts, start, *self.round_of(position, needed)))
             start += len(kernel.kernel.words) + 2
-        return np.array(rows, np.int64).reshape(-1, 4)
+        return np.array(rows, np.int64).reshape(-1, COLUMNS)
+
+    def round_of(self, position: int, needed: Sequence[int]) -> tuple[int, int, int, int]:
+        """Of a kernel that runs in each step of a block: how many there are, the first one and the way to the next, if
+        it asks; and of the last kernel of a step, how many rows there are from the first one on."""
+        found = self.rounds_of(position)
+        if found is None:
+            return ONCE
+        own = [k for k in needed if k in found]
+        asks = any(word.role is Role.STEP for word in self.kernels[position].kernel.words)
+        return found.count, found.begin, found.way if asks else 0, len(own) if position == own[-1] else 0
+
+    def rounds_of(self, position: int) -> Rounds | None:
+        return next((rounds for rounds in self.rounds if position in rounds), None)
 
     def parts(self, kernel: Lowered) -> int:
         """How many threads run a kernel."""
@@ -132,8 +164,11 @@ class Executable:
             return self.threads if kernel.moved >= PARALLEL else 1  # about a nanosecond each
         if nest.index is None or self.sizes.index[nest.index] < 2:
             return 1
-        work = sum(nanoseconds(s, self.sizes.index, self.default.itemsize) for s in nest.statements)
-        return self.threads if work >= PARALLEL else 1
+        steps = 1 if nest.block is None else self.sizes.index[nest.block.index]
+        return self.threads if sum(map(self.nanoseconds, nest.statements)) >= PARALLEL * steps else 1
+
+    def nanoseconds(self, statement: ir.Statement) -> float:
+        return nanoseconds(statement, self.sizes.index, self.default.itemsize)
 
     def copies(self, position: int) -> int:
         """How many copies of a tensor a kernel adds up: one for each thread but the first that made it."""
@@ -168,8 +203,9 @@ class Executable:
                         Buffer((CopiesOf(name), position), size, position, position + len(kernel.nest.private))
                     )
                 elif word.role in (Role.TENSOR, Role.OWN) and name not in given:
-                    first = 0 if name in self.filled else spans.get(name, (position, 0))[0]
-                    spans[name] = (first, position)
+                    rounds = self.rounds_of(position)  # what is left by one step is there for the next
+                    begin, end = (position, position) if rounds is None else (rounds.first, rounds.last)
+                    spans[name] = (0 if name in self.filled else spans.get(name, (begin, 0))[0], end)
                     sizes[name] = kernel.bytes_of(name)
         buffers += [Buffer(name, sizes[name], first, last) for name, (first, last) in spans.items()]
         return buffers
@@ -309,6 +345,8 @@ class Context:
             for word in kernel.kernel.words:
                 number = 0
                 match word.role:
+                    case Role.STEP:
+                        pass  # the runner tells it
                     case Role.SIZE:
                         number = int(word.item)
                     case Role.COPIES:

@@ -14,6 +14,7 @@ import numpy as np
 from . import interrupt
 from .interrupt import LONG
 from .objects import object_layout
+from .rows import Entry
 from .runner import Header, holding_lock, runner
 from .team import assemble
 
@@ -50,7 +51,7 @@ class Frame:
         checks: Sequence[Check] = (),
     ) -> None:
         self.serial = False
-        self.threads = bool((table[:, 2] > 1).any())
+        self.threads = bool((table[:, Entry.THREADS] > 1).any())
         self.nanoseconds = nanoseconds
         layout = object_layout()
         assert layout or not checks, "who asks for a check makes sure that it can be made"
@@ -77,7 +78,7 @@ class Frame:
         """Whether the kernels have run on the arrays: they do, unless those are not as expected."""
         if _alone and not self.serial:
             self.serial = True
-            self.keep[0][:, 2] = 1  # one part after the other
+            self.keep[0][:, Entry.THREADS] = 1  # one part after the other
         if steps is None and self.known and self.nanoseconds < LONG:  # the usual case, where microseconds count
             with interrupt.LOCK:
                 self.run(self.table, self.header, self.links, id(arrays))

@@ -13,6 +13,7 @@ import numpy as np
 from ..plan.table import Row, row
 from .execute import Array, Executable
 from .frame import Frame
+from .rows import Entry
 
 ROUNDS = 5  # at least, so that a median means something
 
@@ -30,8 +31,10 @@ def kernel_times(made: Executable, arguments: Mapping[str, Any], seconds: float)
     """The kernels in their order. Each round runs all of them, so that each finds the caches as in a call."""
     inputs = [np.array(arguments[name], dtype, order="C") for name, dtype in made.inputs]
     table, context = made.table, made.context
+    alone = table.copy()
+    alone[:, Entry.BACK] = 0  # of a block, the first step
     frames = [
-        Frame(table[k : k + 1].copy(), context.words, context.links, context.memory_slot + 1, made.work)
+        Frame(alone[k : k + 1].copy(), context.words, context.links, context.memory_slot + 1, made.work)
         for k in range(len(table))
     ]
     times: list[list[float]] = [[] for _ in frames]
@@ -50,6 +53,10 @@ def kernel_times(made: Executable, arguments: Mapping[str, Any], seconds: float)
         rounds += 1
     run = [kernel for k, kernel in enumerate(made.kernels) if k not in made.producer or made.copies(k)]
     return [
-        KernelTime(row(kernel.nest, made.sizes, made.default.itemsize), median(found), int(entry[2]))
+        KernelTime(
+            row(kernel.nest, made.sizes, made.default.itemsize),
+            median(found) * int(entry[Entry.TIMES]),
+            int(entry[Entry.THREADS]),
+        )
         for kernel, found, entry in zip(run, times, table, strict=True)
     ]

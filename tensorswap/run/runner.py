@@ -10,6 +10,7 @@ from typing import Any
 from ..kernel import ir
 from ..kernel.ir import ONE, WORD, ZERO, Load, Memory, Value, Variable, compare, word
 from .compile import Function, functions
+from .rows import COLUMNS, STEP, Entry
 
 ADDRESSES = [ctypes.c_void_p] * 4
 POINTER = ctypes.CFUNCTYPE(None, *ADDRESSES)
@@ -19,7 +20,7 @@ HOLDING_LOCK = ctypes.PYFUNCTYPE(None, *ADDRESSES)
 class Header(IntEnum):
     """The words that the runner reads first."""
 
-    ROWS = 0  # of the table: address, parts, threads and place of the context of each kernel
+    ROWS = 0  # of the table
     LINKS = 1
     WORDS = 2  # the address of the contexts as they are before a call,
     COPY = 3  # and of those that the kernels of this call get
@@ -42,8 +43,8 @@ EXPECTED = 5  # numbers that tell what one array must be, before those of each a
 
 table, header, links, given = (Memory(name, WORD) for name in ("table", "header", "links", "given"))
 words, copy, objects, expected = (Memory(name, WORD) for name in ("words", "copy", "objects", "expected"))
-array, wrong, at, address, k, row, axis = (
-    Variable(name, WORD) for name in ("array", "wrong", "at", "address", "k", "row", "axis")
+array, wrong, at, address, k, row, axis, done = (
+    Variable(name, WORD) for name in ("array", "wrong", "at", "address", "k", "row", "axis", "done")
 )
 place = Variable("place", WORD)  # in the list of what is expected
 
@@ -110,8 +111,8 @@ def _step() -> ir.Body:
     def link(k_: int) -> Value:
         return Load(links, k * 4 + k_)
 
-    def entry(k_: int) -> Value:
-        return Load(table, row * 4 + k_)
+    def entry(name: Entry) -> Value:
+        return Load(table, row * COLUMNS + int(name))
 
     linked = every(
         k,
@@ -120,8 +121,18 @@ def _step() -> ir.Body:
         ir.If(compare(">=", field(Header.DATA), 0), (to_data, ir.Set(address, Load(data_at, ZERO)))),
         ir.Store(copy, link(0), address + link(2) + at * link(3)),
     )
-    launched = ir.Launch(entry(0), entry(1), field(Header.COPY) + entry(3) * 8, entry(2))
-    return linked, every(row, field(Header.ROWS), launched)
+    context = field(Header.COPY) + entry(Entry.CONTEXT) * 8
+    launched = ir.Launch(entry(Entry.ADDRESS), entry(Entry.PARTS), context, entry(Entry.THREADS))
+    at_hand = ir.Store(copy, entry(Entry.CONTEXT) + STEP, entry(Entry.BEGIN) + entry(Entry.WAY) * done)
+    told = ir.If(compare("!=", entry(Entry.WAY), 0), (at_hand,))
+    again = (ir.Set(done, done + 1), ir.Set(row, row - entry(Entry.BACK)))
+    step_is_done = ir.If(
+        compare(">", entry(Entry.BACK), 0),
+        (ir.If(compare("<", done + 1, entry(Entry.TIMES)), again, (ir.Set(done, ZERO),)),),
+    )
+    body = (told, launched, step_is_done, ir.Set(row, row + 1))
+    kernels = ir.While(compare("<", row, field(Header.ROWS)), body, stops=True)
+    return linked, ir.Set(row, ZERO), ir.Set(done, ZERO), kernels
 
 
 def body() -> ir.Body:

@@ -14,6 +14,8 @@ from ..kernel.ir import Role, Word, type_in_memory, type_of
 from ..lower.layout import BestOf, CopiesOf
 from .execute import Executable
 
+STEP = "step"  # of a block, whose kernels are called in each
+
 
 def source(made: Executable) -> str:
     kernels = [kernel.kernel for kernel in made.kernels]
@@ -90,9 +92,12 @@ class PythonHost(Host):
         for tensor, memory in self.arrays().items():
             yield f"    {self.name(tensor)} = {memory}"
         for number, kernel in enumerate(made.kernels):
+            rounds = made.rounds_of(number)
+            if rounds is not None and number == rounds.first:
+                yield f"    for {STEP} in range({rounds.begin}, {rounds.past}, {rounds.way}):"
             if number not in made.producer or made.copies(number):
                 arguments = [str(made.parts(kernel)), *(self.argument(number, word) for word in kernel.kernel.words)]
-                yield f"    kernel{number}({', '.join(arguments)})"
+                yield f"{'    ' if rounds else ''}    kernel{number}({', '.join(arguments)})"
         if made.scalars:
             wrong = " or ".join(f"{self.name(name)}[0] > 0" for name in made.scalars)
             yield f"    if {wrong}:"
@@ -104,6 +109,8 @@ class PythonHost(Host):
         match word.role:
             case Role.SIZE:
                 return str(word.item)
+            case Role.STEP:
+                return STEP
             case Role.COPIES:
                 return str(made.copies(number))
             case Role.LOCAL:

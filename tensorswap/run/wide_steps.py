@@ -1,0 +1,26 @@
+"""Wide steps: a block whose steps are so much work that all threads share each of them. Its kernels run one after the
+other in every step; other blocks that no thread can have a share of are one kernel on one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..language import ir
+from ..plan.nest import Nest, Nester
+
+WIDE = 2.0  # times the work for which other threads are asked at all, in a step
+
+
+def steps_of(nest: Nest, nester: Nester, work: Callable[[ir.Statement], float], enough: float) -> list[Nest] | None:
+    """The nests of each step of a block that is wide. `work` tells of a statement the time for all steps, `enough` is
+    the time for which other threads are asked."""
+    if nest.index is not None or len(nest.items) != 1 or not isinstance(nest.items[0], ir.Block):
+        return None
+    block = nest.items[0]
+    count = nester.sizes.index[block.index]
+    if count < 2 or sum(map(work, nest.statements)) < count * enough * WIDE:
+        return None
+    steps = nester.steps(block)
+    shared = sum(work(s) for inner in steps if inner.index is not None for s in inner.statements)
+    alone = sum(work(s) for inner in steps if inner.index is None for s in inner.statements)
+    return steps if shared >= max(alone, count * len(steps) * enough) else None
