@@ -45,6 +45,14 @@ READS = [
     Read("shift_conditional_both", "Y[i] = X[i+2] if i % 2 == 0 else X[i+1]", vectors(3, 5, i=1) + vectors(6, 7, i=4)),
     Read("shift_by_static", "offset: int\nY[i] = X[i+offset]", vectors(3, 5, offset=0) + vectors(3, 5, offset=2)),
     Read("shift_by_size", "Y[i] += X[i+size(W, 0)-1] * W[p]", vectors(3, 5, W=(1,)) + vectors(3, 5, W=(3,))),
+    # turns
+    Read("turn", "Y[i] = X[(i+1)%size(i)]", vectors(1, 2, 5, i=1) + vectors(2, 5, i=2) + vectors(5, 7, i=5)),
+    Read("turn_back", "Y[i] += X[(2-i)%size(i)] * W[i]", vectors(1, 2, W=(1,)) + vectors(5, 6, W=(5,))),
+    Read("turn_by_an_index", "Y[i] += X[(i+p-1)%size(i)] * W[p]", vectors(4, 6, W=(3,), i=4) + vectors(9, W=(5,), i=2)),
+    Read("turn_by_static", "n: int\nY[i] = X[(i+n)%size(i)]", vectors(4, i=4, n=-7) + vectors(4, i=3, n=9)),
+    Read("turn_guarded", "Y[i] = X[(i-1)%size(i)] if i > 2", vectors(6, i=6) + vectors(4, i=1)),
+    Read("turn_in_two_reads", "Y[i] = X[(i-1)%size(i)] - 2*X[i] + X[(i+1)%size(i)]", vectors(1, 2, 6)),
+    Read("turn_of_two_axes", "Y[i,j] = X[(i+1)%size(i),(j-2)%size(j)]", ({"X": (3, 4), "i": 3, "j": 4},)),
     # sums of two indices: convolution and its relatives
     Read("two_indices", "Y[i] += X[i+p] * W[p]", vectors(3, 4, 7, W=(3,)) + vectors(1, 4, W=(1,))),
     Read("two_indices_short", "Y[i] += X[i+p] * W[p]", vectors(1, 2, W=(3,))),
@@ -160,6 +168,11 @@ READS = [
 
 # Not affine, or two axes that hold the same indices: these may stay scatter-adds, but they must be right.
 OTHER_READS = [
+    Read("turn_of_a_stride", "Y[i] = X[(3*i)%size(i)]", vectors(5, i=5) + vectors(6, i=4)),
+    Read("turn_of_a_quotient", "Y[i] = X[(i//2)%size(i)]", vectors(5, i=5) + vectors(6, i=4)),
+    Read("quotient_of_a_turn", "Y[i] = X[(i+1)%size(i)//2]", vectors(5, i=5) + vectors(6, i=4)),
+    Read("turns_that_share", "Y[i,j] = X[(i+j)%size(i),(j-i)%size(j)]", ({"X": (3, 4), "i": 3, "j": 4},)),
+    Read("turn_by_another_size", "Y[i] += X[(i+1)%size(j)] * W[j]", vectors(5, W=(4,), i=6)),
     Read("diagonal", "Y[i] = X[i,i]", ({"X": (1, 1)}, {"X": (4, 4)})),
     Read("diagonal_shifted", "Y[i] += X[i,i] * W[i] + X[i+1,i] if inside", ({"X": (4, 4), "W": (4,)},)),
     Read("rotated", "Y[i,j] += X[i+j,i-j+2] if inside", ({"X": (4, 5), "i": 3, "j": 3}, {"X": (1, 1), "i": 3, "j": 3})),

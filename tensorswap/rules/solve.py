@@ -1,7 +1,8 @@
 """Gather form: an adjoint that would write X.grad[2*i+p] -> one that writes X.grad[s] and reads where s came from.
 
 An affine index on a read is solved for one of its indices, the pivot; a stride leaves a divisibility guard, and the
-pivot's range becomes `inside` where an access shows it, a comparison otherwise. What cannot be solved stays a scatter.
+pivot's range becomes `inside` where an access shows it, a comparison otherwise. A turn, X.grad[(i+1) % size(i)], is
+turned back. What cannot be solved stays a scatter.
 """
 
 from __future__ import annotations
@@ -39,18 +40,19 @@ class FreshIndices:
 
 @dataclass(frozen=True)
 class Solution:
-    """The pivot's value, where it is a whole number, and the index that a floor division added."""
+    """The pivot's value, where it is a whole number, and the index that a floor division added. The value of a turn is
+    always one of the pivot's."""
 
     pivot: str
     value: Expr
     guards: tuple[Expr, ...]
+    turn: bool = False
 
     def named(self, name: str) -> Solution:
         """The solution with a name for the new index, which it gets only once there is a solution."""
         change = ir.substitute_indices({PENDING: ir.Index(name)})
-        return Solution(
-            self.pivot, ir.transform(self.value, change), tuple(ir.transform(g, change) for g in self.guards)
-        )
+        guards = tuple(ir.transform(g, change) for g in self.guards)
+        return replace(self, value=ir.transform(self.value, change), guards=guards)
 
 
 def gather_form(
@@ -77,8 +79,12 @@ def gather_form(
         solution = _solve(place, ir.Index(PENDING), open_indices, prefer, fresh)
         if solution is None:
             continue
-        name = fresh.of_axis(source.tensor, axis, extent(source.tensor, axis))
+        size = extent(source.tensor, axis)
+        name = fresh.of_axis(source.tensor, axis, size)
         solution = solution.named(name)
+        if solution.turn and size != ir.Size(solution.pivot):  # it may leave the end of a longer axis alone
+            beyond = ir.Compare("<", ir.Index(name), ir.Size(solution.pivot))
+            solution = replace(solution, guards=(*solution.guards, beyond))
         shown = shows_range(statement, solution.pivot)
         statement = _substitute(statement, axis, name, solution, shown)
     return statement
@@ -102,6 +108,11 @@ def _solve(
             # inner // d == value  <=>  inner == d*value + r for some 0 <= r < d
             rest = ir.Index(fresh.make("r", divisor))
             return _solve(inner, add(multiply(divisor, value), rest), candidates, prefer, fresh)
+        case ir.Binary(operator="%", left=inner, right=ir.Size(index=pivot)) if pivot in candidates:
+            turned = None if affine(inner) is None else _solve(inner, value, [pivot], prefer, fresh)
+            if turned is None or turned.guards or value != ir.Index(PENDING):
+                return None
+            return Solution(pivot, remainder(turned.value, ir.Size(pivot)), (), turn=True)
     return None
 
 
@@ -146,9 +157,12 @@ def _flip(value: Expr) -> Expr:
 
 def _substitute(statement: ir.Statement, axis: int, name: str, solution: Solution, shown: bool) -> ir.Statement:
     put = ir.substitute_indices({solution.pivot: solution.value})
+    turned = ir.transform(statement.target.indices[axis], put) if solution.turn else None
 
     def change(node: Expr) -> Expr:
         node = put(node)
+        if node == turned:
+            return ir.Index(name)
         if isinstance(node, ir.Access):  # a bare new index would claim that it covers the axes on which the pivot stood
             return replace(node, indices=tuple(not_bare(e) if ir.bare(e) == name else e for e in node.indices))
         return simplified(node) if name in ir.index_names(node) else node
@@ -156,14 +170,15 @@ def _substitute(statement: ir.Statement, axis: int, name: str, solution: Solutio
     moved = ir.map_statement(statement, change)
     indices = list(moved.target.indices)
     indices[axis] = ir.Index(name)
-    if shown:
-        limits: tuple[Expr, ...] = (ir.Inside(),)
-    else:
+    limits: tuple[Expr, ...] = ()
+    if shown and not solution.turn:
+        limits = (ir.Inside(),)
+    elif not solution.turn:
         limits = (
             ir.Compare(">=", solution.value, ZERO),
             ir.Compare("<", solution.value, ir.Size(solution.pivot)),
         )
-    rest = [atom for atom in conjuncts(moved.guard) if not (shown and isinstance(atom, ir.Inside))]
+    rest = [atom for atom in conjuncts(moved.guard) if atom not in limits]
     atoms: list[Expr] = [*solution.guards, *limits, *rest]
     atoms.sort(key=_rank)
     guard = conjunction(atoms)
