@@ -254,6 +254,18 @@ def syntax(text: str, start: int, end: int, indent: bool = False) -> tuple[str, 
         unfinished = before and not before[-1].isalnum()
         message = f"the line ends after `{before[-1]}`" if unfinished else "the line ends too early"
         return message, "add what is missing, or put a longer expression in parentheses", (start, end)
+    if before.endswith(":") and re.match(r"\s*(?:for|def)\b", before):
+        return (
+            "a block begins on the line below",
+            f"put what follows `{shown(before.strip())}` there, with four spaces before it",
+            (start, end),
+        )
+    if re.fullmatch(r"\s*[A-Za-z_]\w*\s*:", before):
+        return (
+            f"`{shown(token)}` is no type that is declared",
+            "whole numbers that are known before a call are: `n: int`; tensors and other numbers need no line",
+            (start, end),
+        )
     if token[0] in GREEK:
         return f"`{token[0]}` is not an ASCII letter", f"write `{GREEK[token[0]]}`", (start, start + 1)
     if token[0] in LOOK_ALIKES:
