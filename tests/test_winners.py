@@ -49,3 +49,41 @@ def test_candidates_side_by_side_are_met_in_two_loops() -> None:
     assert "top" in program.source(X=(50, 40))
     assert "top" not in program.source(X=(50, 4))  # few
     assert "top" not in ts.program("a[n] argmin= X[k,n]").source(X=(40, 50))  # apart
+
+
+ROUTED = {
+    "distances": "D[n,k] += (X[n,d] - C[k,d])**2\nm[n] min= D[n,k]\nloss += m[n]",
+    "a root between": "S[n,k] += (X[n,d] - C[k,d])**2\nD[n,k] = sqrt(S[n,k] + 1)\nm[n] min= D[n,k]\nloss += m[n]**2",
+    "a guard": "D[n,k] += X[n,d] * C[k,d]\nm[n] max= D[n,k] if k != n\nloss += m[n] if n > 0",
+    "read twice": "D[n,k] += X[n,d] * C[k,d]\nm[n] max= D[n,k]\nloss += m[n] * D[n,0]",
+    "a square": "D[n,k] += X[n,d] * C[k,d]\nE[n,k] = D[n,k] * D[n,k]\nm[n] max= E[n,k]\nloss += m[n]",
+    "two candidates": "D[n,k] += X[n,d] * C[k,d]\nm max= D[n,k]\nloss += m * X[n,d]",
+    "an output": "D[n,k] += X[n,d] * C[k,d]\nm[n] max= D[n,k]\nloss += m[n]\nreturn loss, D",
+    "a sum of it": (
+        "A[n,k] += X[n,d] * C[k,d]\nB[n,k] += X[n,d]\nD[n,k] = A[n,k] - B[n,k]\nm[n] min= D[n,k]\nloss += m[n]"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROUTED)
+def test_what_follows_a_winner_is_right(name: str) -> None:
+    random = np.random.default_rng(3)
+    arrays = {"X": random.standard_normal((5, 3)), "C": random.standard_normal((4, 3))}
+    program = ts.program(ROUTED[name])
+    gradient = program.grad(of="loss", wrt=["X", "C"])
+    ts.gradcheck(program, arrays, wrt=["X", "C"])  # raises where one is wrong
+    found, wanted = gradient(arrays), gradient.run_reference(arrays)
+    for key, array in wanted.items():
+        np.testing.assert_allclose(found[key], array, rtol=1e-10, err_msg=key)
+    empty = {"X": arrays["X"], "C": np.zeros((0, 3))}
+    if name == "distances":
+        assert (gradient.run_reference(empty)["X.grad"] == 0).all()
+        assert (gradient(empty)["X.grad"] == 0).all()
+
+
+def test_readers_of_a_winners_adjoint_look_at_the_winner_alone() -> None:
+    text = str(ts.program(ROUTED["a root between"]).grad(wrt=["X", "C"]))
+    assert "D.grad" not in text
+    assert "S.grad" not in text
+    assert text.count("if k == m.arg[n]") == 2
+    assert "D.grad[n,k]" in str(ts.program(ROUTED["read twice"]).grad(wrt=["X", "C"]))  # it has another part

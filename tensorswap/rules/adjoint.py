@@ -12,6 +12,7 @@ from ..language.ir import Expr
 from ..language.render import access as show_access
 from ..language.stages import tell
 from .activity import active, check_of, check_wrt, refuse_updates
+from .carried_guards import carry_guards
 from .complete_reads import complete_when_read
 from .derived_inside import always_accessed, completed
 from .derived_names import next_suffix
@@ -226,6 +227,8 @@ def derive(
     tell("gather_form", lambda: finished(derived))
     derived = merge_doubles(derived, outputs)
     tell("merge_doubles", lambda: finished(derived))
+    derived = carry_guards(derived, outputs)
+    tell("carry_guards", lambda: finished(derived))
     derived = remove_dead(derived, outputs)
     tell("remove_dead", lambda: finished(derived))
     derived = share(derived, first=sum(_is_forward(item, loops) for item in derived.body))
