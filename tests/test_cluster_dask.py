@@ -230,7 +230,7 @@ def test_data_that_never_arrives_is_sent_again(client: Any, monkeypatch: pytest.
 def test_a_training_whose_worker_is_hit_has_the_bits_of_one_process(client: Any, number: signal.Signals) -> None:
     """Its workers send each other gradients: one that is left alone must not wait for ever."""
     random = np.random.default_rng(1)
-    options = {"shards": 3, "epochs": 40, "batch_size": 10}
+    options = {"shards": 3, "epochs": 12, "batch_size": 10}
     want = trained(**options)
     executor = OnDask(client, silent=8.0)
     for _ in range(HITS):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,7 +18,8 @@ import pytest
 import tensorswap as ts
 from tensorswap.cluster.serial import Serial
 from tensorswap.cluster.side_by_side import EVERYBODY, roles, run
-from tensorswap.cluster.task_operands import Made, Operand, fetched, leaves
+from tensorswap.cluster.sources import InMemory
+from tensorswap.cluster.task_operands import Held, Made, Operand, Room, Taken, fetched, leaves
 from tensorswap.cluster.tasks import Join, Leaf, Task
 from tensorswap.errors import BoundsError, SwapError
 
@@ -124,3 +129,49 @@ def test_an_error_of_one_place_ends_all() -> None:
     made = graph(ts.program("Y[b] = E[t[b]]\ns += Y[b]"), "b", 4, E=np.ones(3), t=np.array([0, 1, 2, 7]))
     with pytest.raises(BoundsError, match="in the shard of b from 3 to 4"):
         Together(3).run(made.tasks, made.outputs)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_rows_are_taken_wherever_a_table_lies(axis: int) -> None:
+    random = np.random.default_rng(0)
+    whole = random.standard_normal((4, 5, 6)).astype(np.float32)
+    memory = bytearray(whole.nbytes + 1)
+    memory[1:] = whole.tobytes()
+    unaligned = np.frombuffer(memory, np.float32, offset=1, count=whole.size).reshape(whole.shape)
+    turned = np.ascontiguousarray(whole.T).T
+    room = Room()
+    for table in (whole, unaligned, turned):
+        for rows in (np.array([3, 0, 3]), np.array([1]), np.array([], np.int64)):
+            taken = Taken(Held(InMemory(table), ((0, 4), (0, 5), (0, 6))), rows, axis)
+            np.testing.assert_array_equal(room.taken("X", taken, table), np.take(whole, rows, axis=axis))
+        for rows in (np.array([0, whole.shape[axis]]), np.array([-1])):
+            with pytest.raises(IndexError, match="rows from"):
+                room.taken("X", Taken(taken.table, rows, axis), table)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the C library of others has no such limits")
+def test_memory_is_kept_during_a_run_and_given_back_after_it() -> None:
+    command = """
+import resource, numpy as np
+from tensorswap.cluster.kept_memory import kept_memory
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        np.ones(2**18)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+outside = faults()
+with kept_memory():
+    faults()
+    with kept_memory():
+        pass
+    inside = faults()
+print(outside > 5000, inside < 1000, faults() > 5000)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", command], env={**os.environ, "MALLOC_TRIM_THRESHOLD_": "65536"},
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    if platform.libc_ver()[0] == "glibc":
+        assert done.stdout.split() == ["True", "True", "True"], done.stdout

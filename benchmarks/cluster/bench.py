@@ -91,7 +91,7 @@ def step(client: Any) -> dict[str, tuple[float, float]]:
 
     found = {"ours": (seconds(client, 2, BATCH), seconds("serial", 1, BATCH // 2))}
     if importlib.util.find_spec("torch") is not None:
-        shapes = [str(n) for n in (BATCH, WIDE, INNER, CLASSES, ROUNDS)]
+        shapes = [str(n) for n in (BATCH, WIDE, INNER, CLASSES, ROUNDS, BATCHES)]
         command = [sys.executable, "-m", "benchmarks.cluster.gloo", *shapes]
         told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         together, alone = json.loads(told.splitlines()[-1])

@@ -21,6 +21,7 @@ from ..errors import ClusterError, LimitError, SwapError
 from ..lazy import cached_property
 from .dask_chunks import dask_array
 from .dask_watch import TICK, Lost, Watch, Watched, waited
+from .kept_memory import kept_memory
 from .late import Late, idle_workers
 from .meeting import Apart, Meeting, NotTogether
 from .side_by_side import Roles, roles, run
@@ -86,7 +87,7 @@ def run_part(part: Part, meeting: str, addresses: Sequence[str], results: Sequen
         else task
         for task in part.tasks
     ]
-    with Meeting(meeting, addresses, part.place) as others:
+    with kept_memory(), Meeting(meeting, addresses, part.place) as others:
         return run(tasks, part.wanted, part.roles, part.place, others, known)
 
 
@@ -261,7 +262,8 @@ class Attempt:
         self.watch(lambda: self.still_there(futures), None)
         (results,) = self.executor.gathered([futures[addresses[0]]], "a result on its way")
         sent = {key: self.data[key] for key in _needs(placed) if key in self.data}
-        results |= dict(zip(sent, self.executor.gathered(list(sent.values()), "an input"), strict=True))
+        if sent:  # an output that is an input
+            results |= dict(zip(sent, self.executor.gathered(list(sent.values()), "an input"), strict=True))
         return {name: np.asarray(fetched(operand, results.__getitem__)) for name, operand in placed.items()}
 
     def still_there(self, futures: dict[str, Future]) -> dict[str, Future]:

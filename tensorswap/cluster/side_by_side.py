@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from ..arrays import Array
 from ..errors import SwapError
-from .task_operands import Made, Operand, leaves
+from .task_operands import Made, Operand, Room, leaves
 from .tasks import Leaf, Task, execute
 
 EVERYBODY = -1
@@ -79,6 +79,7 @@ def run(
     own = parts.own(tasks, place)
     readers = Counter(key for task in own for key in task.needs)
     readers.update(wanted)
+    room = Room()
 
     def arrive(keys: Collection[str]) -> None:
         for key in sorted(keys):
@@ -88,7 +89,7 @@ def run(
     for task in own:
         try:
             arrive(task.needs)
-            made = results[task.key] = execute(task.work, task.operands, results)
+            made = results[task.key] = execute(task.work, task.operands, results, room)
         except SwapError as error:
             channel.fail(error)
             raise

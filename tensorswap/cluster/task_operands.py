@@ -193,6 +193,32 @@ def renamed(operand: Operand, keys: Mapping[str, str]) -> Operand:
     return replace(operand, task=keys.get(operand.task, operand.task)) if isinstance(operand, Made) else operand
 
 
+class Room:
+    """Memory for rows that are taken: those of a task stand where those of the task before it stood."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Array] = {}
+
+    def taken(self, name: str, operand: Taken, table: Array) -> Array:
+        found = self.arrays.get(name)
+        if found is None or (found.shape, found.dtype) != (operand.shape, table.dtype):
+            found = self.arrays[name] = np.empty(operand.shape, table.dtype)
+        rows = operand.rows
+        if len(rows) and not 0 <= rows.min() <= rows.max() < table.shape[operand.axis]:
+            raise IndexError(f"rows from {rows.min()} to {rows.max()} of {table.shape[operand.axis]}")
+        np.take(
+            _bytes(table, operand.axis), rows, axis=1, out=_bytes(found, operand.axis),
+            mode="clip",  # other modes take memory of their own meanwhile
+        )  # fmt: skip
+        return found
+
+
+def _bytes(array: Array, axis: int) -> Array:
+    """Rows as bytes: what came over a network may lie anywhere in memory, and numpy would copy all of it first."""
+    before, width = math.prod(array.shape[:axis]), math.prod(array.shape[axis + 1 :]) * array.itemsize
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(before, array.shape[axis], width)
+
+
 def fetched(operand: Operand, result: Callable[[str], Any]) -> Any:
     """The elements. `result` gives what a task has made."""
     match operand:

@@ -18,7 +18,8 @@ from ..language import ir
 from ..lazy import cached_property
 from ..program import Program
 from ..run.alone import alone
-from .task_operands import Made, Operand, fetched, leaves
+from .sources import InFile
+from .task_operands import Held, Made, Operand, Room, Taken, fetched, leaves
 
 KEPT = 256  # programs that a process has ready
 JOIN: dict[str, Callable[[Array, Array], Array]] = {
@@ -116,15 +117,26 @@ class Task:
         return frozenset(leaf.task for leaf in found if isinstance(leaf, Made))
 
 
-def execute(work: Work, operands: Mapping[str, Operand], results: Mapping[str, Any]) -> dict[str, Array]:
-    """What a task gives."""
-    arrays = {name: fetched(operand, results.__getitem__) for name, operand in operands.items()}
+def execute(
+    work: Work, operands: Mapping[str, Operand], results: Mapping[str, Any], room: Room | None = None
+) -> dict[str, Array]:
+    """What a task gives. If there is `room`, the rows that it takes are kept there until the next one."""
+    arrays: dict[str, Any] = {}
+    for name, operand in operands.items():
+        if room is not None and isinstance(operand, Taken) and not _is_in_file(operand.table):
+            arrays[name] = room.taken(name, operand, fetched(operand.table, results.__getitem__))
+        else:
+            arrays[name] = fetched(operand, results.__getitem__)
     match work:
         case Join():
             return joined(work, arrays)
         case Steps():
             return stepped(work, arrays)
     return run(work, arrays)
+
+
+def _is_in_file(table: Held | Made) -> bool:
+    return isinstance(table, Held) and isinstance(table.source, InFile)
 
 
 # -- programs

@@ -35,6 +35,7 @@ from .training_loop import Loop, UndecidedStep, stretches
 from .update import Update, shapes_of_state, update
 
 AWAY = 0.5  # seconds that compiled steps run before Python comes in
+FAR_AWAY = 2.0  # and those on a cluster, where it takes longer to begin
 SAVE_SECONDS = 30.0  # between checkpoints
 EVALUATED = 256  # examples that validation takes at a time, at least
 
@@ -214,6 +215,7 @@ class _Run:
         self.validation: Data | None = None
         self.path: Path | None = None
         self.seconds = SAVE_SECONDS
+        self.away = AWAY if parts is None else FAR_AWAY
         self.saved = time.monotonic()
         apart = parts.average_every if parts is not None and parts.average_every is not None else 1
         self.pace = settings.batch_size * apart  # examples between two means of what shards have learned
@@ -337,7 +339,7 @@ class _Run:
                 done = start >= loop.data.count
                 self.position = replace(self.position, epoch=epoch, chunk=number + done, example=0 if done else start)
                 spent = max(time.monotonic() - before, 1e-6)
-                self.length = max(int(made * min(AWAY / spent, 8.0)) // self.pace * self.pace, self.pace)
+                self.length = max(int(made * min(self.away / spent, 8.0)) // self.pace * self.pace, self.pace)
                 progress.tell(self.position.step, self.last())
                 if time.monotonic() - self.saved >= self.seconds:
                     self.save()
