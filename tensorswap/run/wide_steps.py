@@ -8,8 +8,6 @@ from collections.abc import Callable
 from ..language import ir
 from ..plan.nest import Nest, Nester
 
-WIDE = 2.0  # times the work for which other threads are asked at all, in a step
-
 
 def steps_of(nest: Nest, nester: Nester, work: Callable[[ir.Statement], float], enough: float) -> list[Nest] | None:
     """The nests of each step of a block that is wide. `work` tells of a statement the time for all steps, `enough` is
@@ -18,7 +16,7 @@ def steps_of(nest: Nest, nester: Nester, work: Callable[[ir.Statement], float], 
         return None
     block = nest.items[0]
     count = nester.sizes.index[block.index]
-    if count < 2 or sum(map(work, nest.statements)) < count * enough * WIDE:
+    if count < 2 or sum(map(work, nest.statements)) < count * enough:
         return None
     steps = nester.steps(block)
     shared = sum(work(s) for inner in steps if inner.index is not None for s in inner.statements)
