@@ -27,8 +27,8 @@ from .test_cluster import outputs, same, trained
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed: make cluster installs it")
 
-from tensorswap.cluster import meeting, on_dask  # noqa: E402
-from tensorswap.cluster.dask_attempt import Attempt  # noqa: E402
+from tensorswap.cluster import dask_attempt, meeting, on_dask, steps_in_shards  # noqa: E402
+from tensorswap.cluster.dask_together import Together  # noqa: E402
 from tensorswap.cluster.dask_watch import Lost  # noqa: E402
 from tensorswap.cluster.local_cluster import start  # noqa: E402
 from tensorswap.cluster.meeting import NotTogether  # noqa: E402
@@ -247,24 +247,46 @@ def test_a_training_whose_worker_is_hit_has_the_bits_of_one_process(client: Any,
 
 def test_a_worker_that_is_busy_is_not_met(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     client.wait_for_workers(2, timeout=120)
-    want, missed, together = trained(shards=2), [], Attempt.side_by_side
+    want, missed, together = trained(shards=2), [], Together.side_by_side
+
+    busy = []
 
     def side_by_side(*arguments: Any) -> Any:
+        if not busy:  # from now on
+            place = next(iter(client.scheduler_info(n_workers=-1)["workers"]))
+            busy.append(client.submit(time.sleep, 3, workers=[place], pure=False, priority=99))
+            while place not in client.processing() or not client.processing()[place]:
+                time.sleep(0.01)
         try:
             return together(*arguments)
         except NotTogether:
             missed.append(1)
             raise
 
-    monkeypatch.setattr(Attempt, "side_by_side", side_by_side)
+    monkeypatch.setattr(Together, "side_by_side", side_by_side)
     client.run(setattr, meeting, "COMES", 0.5)
-    busy = client.submit(time.sleep, 3, workers=[next(iter(client.scheduler_info(n_workers=-1)["workers"]))])
     try:
         assert same(trained(shards=2, cluster=client), want)
         assert missed
     finally:
         client.run(setattr, meeting, "COMES", meeting.COMES)
-    busy.result()
+    busy[0].result()
+
+
+def test_weights_stay_on_the_workers_between_steps(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    client.wait_for_workers(2, timeout=120)
+    monkeypatch.setattr(dask_attempt, "INLINE", 0)
+    monkeypatch.setattr(steps_in_shards, "CHAIN", 1)
+    sent, scattered = [], OnDask.sent
+
+    def counted(self: Any, arrays: Any, everywhere: bool) -> Any:
+        sent.append(sum(array.nbytes for array, kept in arrays.values() if not kept))
+        return scattered(self, arrays, everywhere)
+
+    monkeypatch.setattr(OnDask, "sent", counted)
+    assert same(trained(shards=2, cluster=client), trained(shards=2))
+    assert any(sent[:2])
+    assert not any(sent[2:])  # what the first steps have sent for all workers, and for some, is enough
 
 
 def test_two_trainings_share_the_workers(client: Any) -> None:

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 from uuid import uuid4
@@ -21,11 +21,8 @@ from ..errors import ClusterError, LimitError, SwapError
 from ..lazy import cached_property
 from .dask_chunks import dask_array
 from .dask_watch import TICK, Lost, Watch, Watched, waited
-from .kept_memory import kept_memory
 from .late import Late, idle_workers
-from .meeting import Apart, Meeting, NotTogether
-from .side_by_side import Roles, roles, run
-from .silent import limits_of_workers
+from .meeting import Apart, NotTogether
 from .sources import InGraph, InMemory, digest_of
 from .task_operands import Held, Joined, Made, Operand, Taken, fetched, leaves, size
 from .tasks import Leaf, Task, Work, execute
@@ -67,30 +64,6 @@ def named(array: Any) -> dict[str, Array]:
     return {"": np.asarray(array, order="C")}
 
 
-@dataclass(frozen=True)
-class Part:
-    """What one worker runs of a graph that several run side by side, and what its tasks read that was sent before."""
-
-    tasks: tuple[Task, ...]
-    roles: Roles
-    place: int
-    wanted: tuple[str, ...]
-    needs: tuple[str, ...]
-
-
-def run_part(part: Part, meeting: str, addresses: Sequence[str], results: Sequence[Any]) -> dict[str, dict[str, Array]]:
-    """A part of a graph on its worker."""
-    known = dict(zip(part.needs, results, strict=True))
-    tasks = [
-        replace(task, work=replace(task.work, loops=known[task.work.digest][""].tobytes()))
-        if isinstance(task.work, Leaf) and not task.work.loops
-        else task
-        for task in part.tasks
-    ]
-    with kept_memory(), Meeting(meeting, addresses, part.place) as others:
-        return run(tasks, part.wanted, part.roles, part.place, others, known)
-
-
 class Attempt:
     """One try at a graph: its futures, and the data that they need."""
 
@@ -126,9 +99,9 @@ class Attempt:
                 if isinstance(leaf.source, InMemory) and (readers[key] > 1) == everywhere:
                     array = leaf.source.read(leaf.cuts)
                     whole = array.shape == leaf.source.shape
-                    digest = leaf.source.digest if whole else digest_of(array)
-                    arrays[digest] = array, leaf.source.kept
-                    self.sent[key] = digest
+                    self.sent[key] = digest = leaf.source.digest if whole else digest_of(array)
+                    if not self.is_there(digest):
+                        arrays[digest] = array, leaf.source.kept
             if everywhere:
                 arrays |= {
                     task.work.digest: (np.frombuffer(task.work.loops, np.uint8), True)
@@ -142,6 +115,10 @@ class Attempt:
                 part = self.client.compute(leaf.source.part(leaf.cuts))
                 self.data[name] = self.client.submit(named, part, key=self.key(name), pure=False)
                 self.sent[key] = name
+
+    def is_there(self, digest: str) -> bool:
+        """Whether all workers have an array of this content already."""
+        return False
 
     def shortened(self, operand: Operand) -> Operand:
         """Rows of a table that is too large to be everywhere are taken here."""
@@ -187,7 +164,7 @@ class Attempt:
             return keys[key] if names is None else picks.setdefault((key, names), self.key(f"{key}-part"))
 
         graph: dict[str, Any] = {keys[task.key]: self.call(task, part) for task in self.tasks}
-        for key in _needs(outputs):
+        for key in needs_of(outputs):
             part(key, outputs)
         graph |= {key: (partial(pick, names=names), keys[of]) for (of, names), key in picks.items()}
         with warnings.catch_warnings():
@@ -207,7 +184,7 @@ class Attempt:
     ) -> tuple[Callable[[Sequence[Any]], dict[str, Array]], list[Any]]:
         """A task as a function of results, and these; `part` gives what stands for those of other tasks."""
         operands = {name: self.placed(operand) for name, operand in task.operands.items()}
-        needs = _needs(operands)
+        needs = needs_of(operands)
         results = [self.data[key] if key in self.data else part(key, operands) for key in needs]
         work = task.work
         if isinstance(work, Leaf) and work.digest in self.data:
@@ -243,53 +220,6 @@ class Attempt:
         rest = self.gives[key] - sum(found.values())
         return tuple(sorted(found)) if rest > PICKED and len(found) < len(self.names[key]) else None
 
-    # -- side by side
-
-    def side_by_side(self, outputs: Mapping[str, Operand], addresses: Sequence[str]) -> dict[str, Array]:
-        """The outputs of a graph that some workers run together, each its own shards."""
-        self.send()
-        placed = {name: self.placed(operand) for name, operand in outputs.items()}
-        parts = roles(self.tasks, outputs.values(), len(addresses))
-        futures: dict[str, Future] = {}
-        for place, address in enumerate(addresses):
-            part = self.own_part(parts, place, _needs(outputs) if not place else ())
-            given = [self.data[key] for key in part.needs]
-            futures[address] = self.client.submit(
-                run_part, part, self.run, addresses, given, key=self.key(f"part-{place}"),
-                workers=[address], allow_other_workers=False, pure=False,
-            )  # fmt: skip
-        self.futures = {f"part {place}": future for place, future in enumerate(futures.values())}
-        self.watch(lambda: self.still_there(futures), None)
-        (results,) = self.executor.gathered([futures[addresses[0]]], "a result on its way")
-        sent = {key: self.data[key] for key in _needs(placed) if key in self.data}
-        if sent:  # an output that is an input
-            results |= dict(zip(sent, self.executor.gathered(list(sent.values()), "an input"), strict=True))
-        return {name: np.asarray(fetched(operand, results.__getitem__)) for name, operand in placed.items()}
-
-    def still_there(self, futures: dict[str, Future]) -> dict[str, Future]:
-        """The parts of workers. Dask would wait for ever for one that has gone: its part may run nowhere else."""
-        if time.monotonic() - self.begun > TICK:
-            try:
-                left = self.executor.on_scheduler(limits_of_workers)
-            except (OSError, CancelledError):  # the watch decides whether it is gone
-                return futures
-            gone = [address for address in futures if address not in left]
-            if gone:
-                raise Lost(f"{gone[0]} has gone")
-        return futures
-
-    def own_part(self, parts: Roles, place: int, wanted: Sequence[str]) -> Part:
-        tasks, needs = [], set()
-        for task in parts.own(self.tasks, place):
-            operands = {name: self.placed(operand) for name, operand in task.operands.items()}
-            needs |= {key for key in _needs(operands) if key in self.data}
-            work = task.work
-            if isinstance(work, Leaf) and work.digest in self.data:
-                needs.add(work.digest)
-                work = replace(work, loops=b"")
-            tasks.append(replace(task, work=work, operands=operands))
-        return Part(tuple(tasks), parts, place, tuple(wanted), tuple(sorted(needs)))
-
     # -- results
 
     def results(
@@ -322,7 +252,7 @@ class Attempt:
 
     def parts(self, operands: Mapping[str, Operand]) -> dict[str, Future]:
         """What is needed of each task for some operands."""
-        return {key: self.part(key, operands) for key in _needs(operands)}
+        return {key: self.part(key, operands) for key in needs_of(operands)}
 
     def fetched(self, operands: Mapping[str, Operand], told: Callable[[int, int], None] | None) -> dict[str, Array]:
         """Outputs, when they are there."""
@@ -397,7 +327,7 @@ class Attempt:
         self.data.clear()
 
 
-def _needs(operands: Mapping[str, Operand]) -> tuple[str, ...]:
+def needs_of(operands: Mapping[str, Operand]) -> tuple[str, ...]:
     """The tasks whose results some operands are made of."""
     return tuple(sorted({leaf.task for o in operands.values() for leaf in leaves(o) if isinstance(leaf, Made)}))
 

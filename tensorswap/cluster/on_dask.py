@@ -19,6 +19,7 @@ from ..arrays import Array
 from ..errors import ClusterError, LimitError
 from ..room import shown
 from .dask_attempt import Attempt
+from .dask_together import Left, Together
 from .dask_watch import TICK, Lost, Watch, waited
 from .meeting import NotTogether
 from .shard_plan import needed
@@ -53,6 +54,7 @@ class OnDask:
     def __init__(self, client: Client, silent: float = SILENT, patience: float = PATIENCE) -> None:
         self.client, self.silent, self.patience = client, silent, patience
         self.kept = _kept.setdefault(client, _Kept())
+        self.left = Left()
 
     @property
     def dashboard(self) -> str:
@@ -63,14 +65,20 @@ class OnDask:
         store: Callable[[str, int, Array], None] | None = None,
     ) -> dict[str, Array]:  # fmt: skip
         """The outputs of a graph; those that `store` takes, part by part, are not among them."""
-        return self.tried(tasks, lambda attempt, _: attempt.results(outputs, told, store))
+        return self.tried(tasks, lambda _: self.attempted(tasks, lambda made: made.results(outputs, told, store)))
 
     def together(self, tasks: Sequence[Task], outputs: Mapping[str, Operand], shards: int) -> dict[str, Array]:
         """The outputs of a long graph of few shards, whose workers send each other what they find, without asking the
         scheduler in between."""
 
-        def side_by_side(attempt: Attempt, workers: Sequence[str]) -> dict[str, Array]:
-            return attempt.side_by_side(outputs, sorted(workers)[:shards])
+        def side_by_side(workers: Sequence[str]) -> dict[str, Array]:
+            attempt = Together(self, tasks, sorted(workers)[:shards], self.left)
+            self.left = Left()
+            try:
+                results, self.left = attempt.side_by_side(outputs)
+                return results
+            finally:
+                attempt.release()
 
         if min(shards, len(self.workers())) in range(1, TOGETHER + 1):
             try:
@@ -83,20 +91,24 @@ class OnDask:
         self, tasks: Sequence[Task], outputs: Mapping[str, Operand], told: Callable[[int, int], None] | None = None
     ) -> dict[str, Any]:
         """The outputs of a graph as arrays of Dask's: what was computed stays on the workers."""
-        return self.tried(tasks, lambda attempt, _: attempt.arrays(outputs, told))
+        return self.tried(tasks, lambda _: self.attempted(tasks, lambda made: made.arrays(outputs, told)))
 
-    def tried(
-        self, tasks: Sequence[Task], results: Callable[[Attempt, Sequence[str]], dict[str, Any]]
-    ) -> dict[str, Any]:
+    def attempted(self, tasks: Sequence[Task], results: Callable[[Attempt], dict[str, Any]]) -> dict[str, Any]:
+        attempt = Attempt(self, tasks)
+        try:
+            return results(attempt)
+        finally:
+            attempt.release()
+
+    def tried(self, tasks: Sequence[Task], results: Callable[[Sequence[str]], dict[str, Any]]) -> dict[str, Any]:
         """What an attempt gives, and another one if something was lost with a worker."""
         why = ""
         for _ in range(ATTEMPTS):
             workers = self.workers()
             self.check_memory(tasks, workers)
-            attempt = Attempt(self, tasks)
             try:
                 self.check_versions(workers)
-                return results(attempt, list(workers))
+                return results(list(workers))
             except Lost as error:
                 why = str(error)
             except CancelledError as error:
@@ -104,8 +116,6 @@ class OnDask:
             except KilledWorker as error:
                 why = str(error)[:300]
                 break
-            finally:
-                attempt.release()
         raise ClusterError(
             f"the workers were lost too often: {why}",
             hint="look at their logs; if they ran out of memory, cut the index into more shards",
