@@ -217,6 +217,8 @@ class Nester:
             return False
         if not level.parallel:
             return True  # one thread: it adds to the target itself
+        if any(access.tensor == statement.target.tensor for access in level.before):
+            return False  # steps read what those before them have made of it: a copy would not have that
         size = math.prod(self.sizes.shapes[statement.target.tensor])
         points = math.prod(self.sizes.index[i] for i in statement.indices if i not in level.around)
         return size * self.width(statement.target.tensor) <= PRIVATE and points >= PLENTY * size
