@@ -53,6 +53,15 @@ READS = [
     Read("turn_guarded", "Y[i] = X[(i-1)%size(i)] if i > 2", vectors(6, i=6) + vectors(4, i=1)),
     Read("turn_in_two_reads", "Y[i] = X[(i-1)%size(i)] - 2*X[i] + X[(i+1)%size(i)]", vectors(1, 2, 6)),
     Read("turn_of_two_axes", "Y[i,j] = X[(i+1)%size(i),(j-2)%size(j)]", ({"X": (3, 4), "i": 3, "j": 4},)),
+    # a longer axis than the turn, which may have no place at all: nothing is divided by its size
+    Read("turn_of_nothing", "Y[i] = X[(i+1)%size(i)] if i > 0", vectors(3, i=0) + vectors(5, i=4)),
+    Read("turn_by_parity", "Y[i] = X[(i+1)%size(i)] if i % 2 == 0", vectors(3, i=0) + vectors(5, i=4)),
+    Read("turn_by_data", "Y[i] += X[(i+1)%size(i)] if t[i] % 2 == 0", vectors(3, t=(0,)) + vectors(5, t=(4,))),
+    Read(
+        "turn_and_window",
+        "size(j) = 2\nY[i,j] += X[(i+1)%size(i),2*j+p] * W[p] if i % 2 == 0 and p % 2 == 0",
+        ({"X": (3, 5), "W": (3,), "i": 0}, {"X": (4, 9), "W": (3,), "i": 3}),
+    ),
     # sums of two indices: convolution and its relatives
     Read("two_indices", "Y[i] += X[i+p] * W[p]", vectors(3, 4, 7, W=(3,)) + vectors(1, 4, W=(1,))),
     Read("two_indices_short", "Y[i] += X[i+p] * W[p]", vectors(1, 2, W=(3,))),
@@ -133,6 +142,11 @@ READS = [
     Read("guard_parity", "Y[i] += X[i+p] * W[p] if (i+p) % 2 == 0", vectors(3, 6, W=(3,))),
     Read("guard_data", "Y[i] += X[2*i+p] * W[p] if W[p] > 0 and inside", vectors(1, 6, W=(4,), i=4)),
     Read("guard_and_inside", "Y[i] += X[2*i+p-1] * W[p] if p != 1 and inside", vectors(1, 6, W=(3,), i=4)),
+    # a condition that protects the next one stays before it
+    Read("guard_data_parity", "size(i) = 4\nY += X[i+1] if t[i//2] % 2 == 0", vectors(6, t=(3,))),
+    Read("guard_of_a_remainder", "size(i) = 4\nY[i] = X[i+1] if i > 0 and 6 % i == 0", vectors(5)),
+    Read("guard_by_place", "size(i) = 4\nY += X[i+1] if i < 2 and t[i+0] % 2 == 0", vectors(6, t=(2,))),
+    Read("guard_stride", "Y[i] += X[2*i+p] * W[p] if i < 2 and t[i+0] % 2 == 0", vectors(7, W=(2,), t=(2,), i=3)),
     Read("guard_or", "Y[i] += X[i+p] * W[p] if i == 0 or p == 1", vectors(2, 6, W=(2,))),
     Read(
         "conditional_window", "Y[i] += X[i+p-1] * W[p] if i+p >= 1 and i+p-1 < size(X, 0)", vectors(1, 4, W=(3,), i=5)
@@ -171,6 +185,16 @@ OTHER_READS = [
     Read("turn_of_a_stride", "Y[i] = X[(3*i)%size(i)]", vectors(5, i=5) + vectors(6, i=4)),
     Read("turn_of_a_quotient", "Y[i] = X[(i//2)%size(i)]", vectors(5, i=5) + vectors(6, i=4)),
     Read("quotient_of_a_turn", "Y[i] = X[(i+1)%size(i)//2]", vectors(5, i=5) + vectors(6, i=4)),
+    Read(
+        "turn_inside",
+        "Y[i,j] += X[(i+1)%size(i),2*j+p] * W[p] if i % 2 == 0 and p % 2 == 0 and inside",
+        ({"X": (3, 4), "W": (3,), "i": 0, "j": 2}, {"X": (4, 9), "W": (3,), "i": 3, "j": 4}),
+    ),
+    Read(
+        "turn_and_own_window",
+        "Y[i] += X[(i+1)%size(i),2*i+p] * W[p] if p % 2 == 0 and inside",
+        ({"X": (3, 4), "W": (3,), "i": 0}, {"X": (4, 9), "W": (3,), "i": 3}),
+    ),
     Read("turns_that_share", "Y[i,j] = X[(i+j)%size(i),(j-i)%size(j)]", ({"X": (3, 4), "i": 3, "j": 4},)),
     Read("turn_by_another_size", "Y[i] += X[(i+1)%size(j)] * W[j]", vectors(5, W=(4,), i=6)),
     Read("diagonal", "Y[i] = X[i,i]", ({"X": (1, 1)}, {"X": (4, 4)})),
@@ -219,8 +243,10 @@ def adjoint_matrix(adjoint: ts.Program, given: dict[str, Any], shape: tuple[int,
     units = np.eye(count).reshape(count, *shape)
     # an index that was solved for is gone, so there is no size to give
     given = {name: value for name, value in given.items() if not isinstance(value, int) or _takes(adjoint, name)}
-    rows = [adjoint({**given, "Y.grad": unit}).ravel() for unit in units]
-    return np.stack(rows) if rows else np.zeros((0, width))
+    if not count:
+        assert not adjoint({**given, "Y.grad": np.zeros(shape)}).any()
+        return np.zeros((0, width))
+    return np.stack([adjoint({**given, "Y.grad": unit}).ravel() for unit in units])
 
 
 def _takes(program: ts.Program, name: str) -> bool:

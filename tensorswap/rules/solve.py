@@ -69,6 +69,7 @@ def gather_form(
     `source` is the forward read, `fixed` the block indices around it, `prefer` the indices of the forward target;
     `extent` is the size of the source's axis, `shows_range` tells whether an access keeps an index in its range.
     """
+    own: list[Expr] = []  # conditions of solutions: they protect what follows, the statement's own in their order
     for axis, place in enumerate(statement.target.indices):
         elsewhere = {i for k, e in enumerate(statement.target.indices) if k != axis for i in ir.index_names(e)}
         if isinstance(place, ir.Index) and place.name not in elsewhere:
@@ -80,14 +81,20 @@ def gather_form(
         if solution is None:
             continue
         size = extent(source.tensor, axis)
+        short = solution.turn and size != ir.Size(solution.pivot)  # it may leave the end of a longer axis alone
+        if short and ir.Inside() in (*own, *conjuncts(statement.guard)):
+            continue  # `inside` is asked first, and would divide by a size of zero
         name = fresh.of_axis(source.tensor, axis, size)
         solution = solution.named(name)
-        if solution.turn and size != ir.Size(solution.pivot):  # it may leave the end of a longer axis alone
-            beyond = ir.Compare("<", ir.Index(name), ir.Size(solution.pivot))
-            solution = replace(solution, guards=(*solution.guards, beyond))
-        shown = shows_range(statement, solution.pivot)
-        statement = _substitute(statement, axis, name, solution, shown)
-    return statement
+        if short:
+            solution = replace(solution, guards=(ir.Compare("<", ir.Index(name), ir.Size(solution.pivot)),))
+            shows_range = _never_shown
+        limits = _limits(solution, shows_range(statement, solution.pivot))
+        statement, own = _substituted(statement, own, axis, name, solution)
+        own += [*solution.guards, *limits]
+    own.sort(key=_rank)
+    rest = [atom for atom in conjuncts(statement.guard) if atom not in own]
+    return replace(statement, guard=conjunction([*own, *rest]))
 
 
 def _solve(
@@ -136,11 +143,33 @@ def _isolate(pivot: str, coefficient: Expr, value: Expr) -> Solution:
     return Solution(pivot, floor_divide(value, coefficient), (whole,))
 
 
-def _rank(atom: Expr) -> int:
-    """Divisibility first, then `inside`, then what reads tensors."""
-    if isinstance(atom, ir.Compare) and isinstance(atom.left, ir.Binary) and atom.left.operator == "%":
-        return 0
-    return 1 if isinstance(atom, ir.Inside) else 2
+def _never_shown(statement: ir.Statement, pivot: str) -> bool:
+    """After a turn that leaves the end of an axis alone, for the same reason."""
+    return False
+
+
+def _limits(solution: Solution, shown: bool) -> tuple[Expr, ...]:
+    """Where the value of a pivot is one of its own."""
+    if solution.turn:
+        return ()
+    if shown:
+        return (ir.Inside(),)
+    return (
+        ir.Compare(">=", solution.value, ZERO),
+        ir.Compare("<", solution.value, ir.Size(solution.pivot)),
+    )
+
+
+def _rank(condition: Expr) -> int:
+    """Of solutions: what keeps turns from dividing by zero, divisibility, then `inside`, then limits."""
+    match condition:
+        case ir.Compare(left=ir.Index()):
+            return 0
+        case ir.Compare(left=ir.Binary(operator="%")):
+            return 1
+        case ir.Inside():
+            return 2
+    return 3
 
 
 def _flip(value: Expr) -> Expr:
@@ -155,7 +184,10 @@ def _flip(value: Expr) -> Expr:
     return subtract_from(start, Affine(rest, ZERO))
 
 
-def _substitute(statement: ir.Statement, axis: int, name: str, solution: Solution, shown: bool) -> ir.Statement:
+def _substituted(
+    statement: ir.Statement, own: list[Expr], axis: int, name: str, solution: Solution
+) -> tuple[ir.Statement, list[Expr]]:
+    """The statement, and the conditions of the solutions before, with the value of the pivot."""
     put = ir.substitute_indices({solution.pivot: solution.value})
     turned = ir.transform(statement.target.indices[axis], put) if solution.turn else None
 
@@ -170,16 +202,5 @@ def _substitute(statement: ir.Statement, axis: int, name: str, solution: Solutio
     moved = ir.map_statement(statement, change)
     indices = list(moved.target.indices)
     indices[axis] = ir.Index(name)
-    limits: tuple[Expr, ...] = ()
-    if shown and not solution.turn:
-        limits = (ir.Inside(),)
-    elif not solution.turn:
-        limits = (
-            ir.Compare(">=", solution.value, ZERO),
-            ir.Compare("<", solution.value, ir.Size(solution.pivot)),
-        )
-    rest = [atom for atom in conjuncts(moved.guard) if atom not in limits]
-    atoms: list[Expr] = [*solution.guards, *limits, *rest]
-    atoms.sort(key=_rank)
-    guard = conjunction(atoms)
-    return replace(moved, target=replace(moved.target, indices=tuple(indices)), guard=guard)
+    moved = replace(moved, target=replace(moved.target, indices=tuple(indices)))
+    return moved, [ir.transform(condition, change) for condition in own]
