@@ -3,6 +3,7 @@ of them know at the end stays there: the next graph of a training begins with it
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from ..arrays import Array
 from .dask_attempt import Attempt, Sends, needs_of
 from .dask_watch import TICK, Lost
 from .kept_memory import kept_memory
-from .meeting import Meeting
+from .meeting import Meeting, leave
 from .side_by_side import EVERYBODY, Roles, roles, run
 from .silent import limits_of_workers
 from .sources import digest_of
@@ -112,6 +113,13 @@ class Together(Attempt):
             if gone:
                 raise Lost(f"{gone[0]} has gone")
         return self.futures
+
+    def release(self) -> None:
+        """Whoever still waits for others need not: an attempt that is given up has none."""
+        if any(part.status == "pending" for part in self.futures.values()):
+            told = self.client._run(leave, self.run, workers=list(self.addresses), on_error="ignore")
+            asyncio.run_coroutine_threadsafe(told, self.client.loop.asyncio_loop)
+        super().release()
 
     def own_part(self, parts: Roles, place: int, outputs: Mapping[str, Operand]) -> Part:
         tasks, needs, left = [], set(), set()

@@ -7,7 +7,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -42,12 +42,13 @@ class Meeting:
         self.name, self.addresses, self.place = name, addresses, place
         self.arrived: dict[str, dict[str, Array]] = {}
         self.failed: SwapError | None = None
+        self.over = False  # given up by who called it
         self.changed = threading.Condition()
         self.on_the_way: list[Future[Any]] = []
         self.worker = get_worker()
 
     def __enter__(self) -> Meeting:
-        self.worker.handlers |= {TAKE: _take, ASK: _ask}
+        listen()
         _meetings[self.name] = self
         try:
             self.wait_for_others()
@@ -101,9 +102,11 @@ class Meeting:
     def receive(self, place: int, key: str) -> dict[str, Array]:
         while True:
             with self.changed:
-                if self.changed.wait_for(lambda: key in self.arrived or self.failed is not None, LOOKS):
+                if self.changed.wait_for(lambda: key in self.arrived or self.failed is not None or self.over, LOOKS):
                     if self.failed is not None:
                         raise self.failed
+                    if self.over:
+                        raise Apart("given up")
                     return self.arrived.pop(key)
             there = self.state(place, Apart) == HERE
             if not there and key not in self.arrived and self.failed is None:
@@ -111,10 +114,22 @@ class Meeting:
 
     def state(self, place: int, otherwise: type[Exception]) -> str:
         """Where another worker is."""
+        return str(self.told(self.asked(place, ASK, name=self.name), otherwise))
+
+    def told(self, asked: Future[Any], otherwise: type[Exception]) -> Any:
+        deadline = time.monotonic() + ANSWERS
+        while not wait([asked], 0.1).done:
+            if self.over or time.monotonic() > deadline:
+                raise otherwise("another worker does not answer")
         try:
-            return str(self.asked(place, ASK, name=self.name).result(ANSWERS))
-        except (OSError, TimeoutError) as error:
-            raise otherwise(f"{self.addresses[place]} does not answer") from error
+            return asked.result()
+        except OSError as error:
+            raise otherwise("another worker does not answer") from error
+
+    def give_up(self) -> None:
+        with self.changed:
+            self.over = True
+            self.changed.notify_all()
 
     def take(self, key: str, arrays: dict[str, Array], error: SwapError | None) -> None:
         with self.changed:
@@ -124,12 +139,19 @@ class Meeting:
 
     def answer(self, sent: Future[Any]) -> None:
         """Of something that was sent."""
-        try:
-            if sent.result(ANSWERS):
-                return
-        except (OSError, TimeoutError) as error:
-            raise Apart("another worker does not answer") from error
-        raise Apart("another worker has gone")
+        if not self.told(sent, Apart):
+            raise Apart("another worker has gone")
+
+
+def listen() -> None:
+    """This worker answers those that it meets, and those that come before it."""
+    get_worker().handlers |= {TAKE: _take, ASK: _ask}
+
+
+def leave(name: str) -> None:
+    """A worker need not wait in a meeting that was given up: it has other work."""
+    if name in _meetings:
+        _meetings[name].give_up()
 
 
 # -- on the loop of a worker

@@ -21,7 +21,7 @@ from ..room import shown
 from .dask_attempt import Attempt
 from .dask_together import Left, Together
 from .dask_watch import TICK, Lost, Watch, waited
-from .meeting import NotTogether
+from .meeting import NotTogether, listen
 from .shard_plan import needed
 from .silent import limits_of_workers
 from .task_operands import Operand, size
@@ -46,6 +46,12 @@ class _Kept:
 
 
 _kept: WeakKeyDictionary[Client, _Kept] = WeakKeyDictionary()
+
+
+def greeted() -> dict[str, str]:
+    """What a worker that is new tells."""
+    listen()
+    return versions()
 
 
 class OnDask:
@@ -154,7 +160,7 @@ class OnDask:
         if not new:
             return
         asked = {
-            address: self.client.submit(versions, workers=[address], allow_other_workers=False, pure=False, priority=99)
+            address: self.client.submit(greeted, workers=[address], allow_other_workers=False, pure=False, priority=99)
             for address in new
         }
         waited(list(asked.values()), self.silent)
