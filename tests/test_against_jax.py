@@ -17,6 +17,7 @@ import tensorswap as ts
 from tensorswap.language.functions import FUNCTIONS
 
 from .corpus import CORPUS
+from .daily import share
 
 jax.config.update("jax_enable_x64", True)
 
@@ -24,10 +25,11 @@ Array = NDArray[Any]
 Arrays = dict[str, Array]
 
 BY_NAME = {entry.name: entry for entry in sorted(CORPUS, key=lambda entry: not entry.second_order)}
+TODAY = share(BY_NAME, 3)
 # All tests of a program follow each other, so that one worker of two runs them and asks JAX once: pytest orders them by
 # their number among the parameters, if those are the module's.
-every = pytest.mark.parametrize("name", BY_NAME, scope="module")
-second_order = pytest.mark.parametrize("name", [n for n, e in BY_NAME.items() if e.second_order], scope="module")
+every = pytest.mark.parametrize("name", TODAY, scope="module")
+second_order = pytest.mark.parametrize("name", [name for name in TODAY if BY_NAME[name].second_order], scope="module")
 
 
 @dataclass(frozen=True)

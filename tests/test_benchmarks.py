@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from .daily import share
+
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 sys.path.append(str(BENCHMARKS))  # bench.py is a script, and finds what is beside it
 
@@ -29,7 +31,8 @@ from harness.worker import widened  # noqa: E402
 from harness.workload import Results, Row  # noqa: E402
 
 ROWS = {row.name: row for row in workloads.rows(quick=True) if row.workload.kind == "operation"}
-PARTS = 4  # in which the compiled workloads are tested, so that they can run at the same time
+TODAY = share(ROWS, 2)
+PARTS = 2  # in which the compiled workloads are tested, so that they can run at the same time
 LINUX = Path("/proc/self/clear_refs").exists()
 
 
@@ -72,7 +75,7 @@ def test_interpreter_agrees_with_numpy(name: str) -> None:
 @pytest.mark.compiled
 @pytest.mark.parametrize("part", range(PARTS))
 def test_workloads_agree_and_are_reported(part: int, tmp_path: Path) -> None:
-    names = list(ROWS)[part::PARTS]
+    names = TODAY[part::PARTS]
     code, messages, results = bench(tmp_path, "--peers", "tensorswap", "numpy", "jax", "--only", *names, *cache())
     assert troubles(results) == [], messages
     assert code == 0, messages

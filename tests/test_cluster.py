@@ -22,9 +22,9 @@ from tensorswap.errors import ArgumentError, BoundsError, ClusterError, LimitErr
 from tensorswap.program import Program
 
 from .cluster_programs import EXAMPLES, NETWORK, SOFTMAX, Example
+from .daily import LONG
 from .generate import Case, programs
 
-LONG = bool(os.environ.get("TENSORSWAP_LONG"))
 SEED = int(os.environ.get("TENSORSWAP_SEED") or secrets.randbits(32))  # other programs in every run
 check = settings(max_examples=400 if LONG else 4, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 

@@ -24,6 +24,7 @@ from tensorswap.errors import ArgumentError, BoundsError, ClusterError, LimitErr
 
 from . import digits_in_shards
 from .cluster_programs import EXAMPLES, Example
+from .daily import LONG
 from .test_cluster import outputs, same, trained
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed: make cluster installs it")
@@ -37,7 +38,6 @@ from tensorswap.cluster.on_dask import OnDask  # noqa: E402
 from tensorswap.cluster.versions import refuse_others, versions  # noqa: E402  # it needs no dask, the rest does
 
 BIN = str(Path(sys.executable).parent)
-LONG = bool(os.environ.get("TENSORSWAP_LONG"))
 HITS = 20 if LONG else 1
 QUICK = {"argmax", "convolution with border", "softmax", "gradient of a network"}
 pytestmark = [

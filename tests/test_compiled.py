@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from typing import Any
@@ -18,11 +17,11 @@ from tensorswap.run import call, execute
 
 from .corpus import CORPUS
 from .corpus.entry import Entry
+from .daily import LONG, share
 from .generate import Case, programs
 
 pytestmark = pytest.mark.compiled
 
-LONG = bool(os.environ.get("TENSORSWAP_LONG"))
 PARTS = 4
 EXAMPLES = 3_000 if LONG else 100
 
@@ -86,7 +85,7 @@ def tiny_strips(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("tiny_strips")
-@pytest.mark.parametrize("entry", CORPUS, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", share(CORPUS, 2), ids=lambda entry: entry.name)
 def test_fixed_programs_in_tiny_strips(entry: Entry) -> None:
     random = np.random.default_rng(5)
     program, arrays = ts.program(entry.text), entry.inputs(random)

@@ -3,7 +3,6 @@ where it folds to zero, at every order; and its text alone says so."""
 
 from __future__ import annotations
 
-import os
 import zlib
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 import tensorswap as ts
 
+from .daily import LONG
 from .derivatives import check_like_primals, check_text_runs_alike, next_order, start
 from .library.rows import all_rows
 from .library.table import arrays_of, options_of
@@ -169,11 +169,11 @@ def test_declared_arrays_are_checked() -> None:
 
 def sampled() -> list[str]:
     """The ops that were faulty and a few of the short ones; all of them where TENSORSWAP_LONG is set."""
-    names = [name for name in ROWS if not ts.load(name).loops.updated]  # what an optimiser updates has no derivative
-    if os.environ.get("TENSORSWAP_LONG"):
-        return names
-    some = [name for name in names if zlib.crc32(name.encode()) % 16 == 3]
-    return [*FAULTY, *(name for name in some if len(ts.load(name).loops.statements) < 5)]
+    some = [name for name in ROWS if LONG or zlib.crc32(name.encode()) % 16 == 3]
+    loops = {name: ts.load(name).loops for name in some}
+    # what an optimiser updates has no derivative
+    loops = {name: each for name, each in loops.items() if not each.updated}
+    return list(loops) if LONG else [*FAULTY, *(name for name, each in loops.items() if len(each.statements) < 5)]
 
 
 @pytest.mark.parametrize("op", sampled())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import re
 import shutil
 import subprocess
@@ -19,6 +18,7 @@ from tensorswap.program import Program
 from tensorswap.rules.activity import default_wrt
 from tensorswap.rules.derived_names import next_suffix
 from tensorswap.run.arguments import defaults
+from tests.daily import LONG
 from tests.library.rows import FAMILIES, rows_of
 from tests.library.table import options_of
 from tests.test_kernel_ir import LAYER, PROGRAMS, arrays_of
@@ -26,7 +26,6 @@ from tests.test_library import ROWS, answers
 
 COMPILER = shutil.which("cc")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
-LONG = bool(os.environ.get("TENSORSWAP_LONG"))
 FLAGS = ["-O3", "-march=native", "-fopenmp", "-Wall", "-Werror", "-Wno-unknown-pragmas", "-Wno-unused-function"]
 QUICK = [flag if flag != "-O3" else "-O1" for flag in FLAGS]
 KINDS = {"float": np.float32, "double": np.float64, **{f"{k}{8 * n}_t": np.dtype(f"{k[0]}{n}")

@@ -6,6 +6,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from graphlib import TopologicalSorter
 from importlib.util import resolve_name
 from pathlib import Path
@@ -151,7 +152,9 @@ def imports_in(node: ast.AST, module: str, kind: str = "now") -> Iterator[Import
         yield from imports_in(child, module, within)
 
 
-IMPORTS = [i for module, path in MODULES.items() for i in imports_in(ast.parse(path.read_text("utf-8")), module)]
+@cache
+def all_imports() -> list[Import]:
+    return [i for module, path in MODULES.items() for i in imports_in(ast.parse(path.read_text("utf-8")), module)]
 
 
 def room_of(module: str) -> str:
@@ -166,19 +169,19 @@ def test_the_table_of_layers_goes_down_only() -> None:
 
 
 def test_every_import_is_in_the_table() -> None:
-    rooms = [(room_of(i.importer), room_of(i.imported), str(i)) for i in IMPORTS]
+    rooms = [(room_of(i.importer), room_of(i.imported), str(i)) for i in all_imports()]
     assert not [shown for room, other, shown in rooms if other != room and other not in LAYERS[room].split()]
-    assert len(IMPORTS) > 900  # they are seen at all
+    assert len(all_imports()) > 900  # they are seen at all
 
 
 def test_lazy_imports_and_those_for_types_are_few_and_known() -> None:
-    assert {str(i) for i in IMPORTS if i.kind == "late"} == LATE
-    assert {str(i) for i in IMPORTS if i.kind == "for types"} == FOR_TYPES
+    assert {str(i) for i in all_imports() if i.kind == "late"} == LATE
+    assert {str(i) for i in all_imports() if i.kind == "for types"} == FOR_TYPES
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
     below: dict[str, set[str]] = {}
-    for found in IMPORTS:
+    for found in all_imports():
         below.setdefault(found.importer, set()).add(found.imported)
     order = list(TopologicalSorter(below).static_order())  # raises where there is a circle
     assert order.index("language.ir") < order.index("program") < order.index(PACKAGE.name)

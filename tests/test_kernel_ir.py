@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from tensorswap.kernel import ir
 from tensorswap.kernel.verify import verify
 from tensorswap.program import Program
 from tensorswap.run.arguments import defaults
+from tests.daily import LONG
 from tests.library.rows import FAMILIES, rows_of
 from tests.library.table import options_of
 from tests.test_library import ROWS, answers
@@ -149,7 +149,6 @@ def test_the_source_of_a_gradient_runs_in_parallel(monkeypatch: pytest.MonkeyPat
 
 
 LAYER = "H[b,h] += X[b,i] * W[h,i]\nloss += tanh(H[b,h]) ** 2"
-LONG = bool(os.environ.get("TENSORSWAP_LONG"))
 OPS = ["linear", "conv2d", "layer_norm", "cross_entropy"]
 MORE = sorted({row.name for family in FAMILIES for row in rows_of(family) if row.smooth})[::9][:40]
 

@@ -1,14 +1,13 @@
 """Every op of the standard library against PyTorch's stored answers: values, gradients, second derivatives.
 
 The table is library/rows/; `make oracles` writes library/answers/. Each case runs through the interpreter in float64
-and float32; the first of each op runs compiled too, a third of the ops each day, and all cases where TENSORSWAP_LONG is
-set.
+and float32; the first of each op runs compiled too. Half of the ops run each day, a sixth compiled, and all cases where
+TENSORSWAP_LONG is set.
 """
 
 from __future__ import annotations
 
 import csv
-import os
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -20,6 +19,7 @@ import pytest
 import tensorswap as ts
 from tensorswap import library
 
+from .daily import DAY, LONG, share
 from .library.make_readme import TARGET, lines_of, readme, with_callees
 from .library.rows import FAMILIES, all_rows, rows_of
 from .library.store import load
@@ -27,8 +27,6 @@ from .library.table import Array, options_of
 
 ANSWERS = Path(__file__).parent / "library" / "answers"
 ROWS = all_rows()
-LONG = bool(os.environ.get("TENSORSWAP_LONG"))
-DAY = int(os.environ["TENSORSWAP_DAY"])  # what is not run every day is chosen by it
 COMPILED = 1000 if LONG else 1
 
 
@@ -120,21 +118,16 @@ def check_case(op: str, case: str, answer: Answer, dtype: str = "float64", compi
         check_close(gradients[f"{name}.grad"], expected, tolerance, f"{name}.grad")
 
 
-def on_a_rota(cases: list[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
-    """Compiling takes its time: a third of the ops each day, all in the long run. TENSORSWAP_DAY names a day."""
-    names = sorted({op for _, op, _ in cases})
-    chosen = set(names if LONG else names[DAY % 3 :: 3])
+def of_today(cases: list[tuple[str, str, int]], days: int) -> list[tuple[str, str, int]]:
+    chosen = set(share(sorted({op for _, op, _ in cases}), days))
     return [case for case in cases if case[1] in chosen]
-
-
-TODAY = on_a_rota([case for case in CASES if case[2] < COMPILED])
 
 
 def name_of(case: tuple[str, str, int]) -> str:
     return f"{case[1]}-{case[2]}"
 
 
-@pytest.mark.parametrize("case", CASES, ids=name_of)
+@pytest.mark.parametrize("case", of_today(CASES, 2), ids=name_of)
 def test_values_and_gradients_are_those_of_torch(case: tuple[str, str, int]) -> None:
     family, op, number = case
     answer, text = answers(family)[op, number], ROWS[op].cases[number]
@@ -144,13 +137,13 @@ def test_values_and_gradients_are_those_of_torch(case: tuple[str, str, int]) -> 
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("case", TODAY, ids=name_of)
+@pytest.mark.parametrize("case", of_today([case for case in CASES if case[2] < COMPILED], 6), ids=name_of)
 def test_compiled_values_and_gradients_are_those_of_torch(case: tuple[str, str, int]) -> None:
     family, op, number = case
     check_case(op, ROWS[op].cases[number], answers(family)[op, number], compiled=True)
 
 
-@pytest.mark.parametrize("case", SMOOTH, ids=name_of)
+@pytest.mark.parametrize("case", of_today(SMOOTH, 3), ids=name_of)
 def test_second_derivatives_are_those_of_torch(case: tuple[str, str, int]) -> None:
     family, op, number = case
     answer = answers(family)[op, number]

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 import time
@@ -18,7 +17,9 @@ import tensorswap as ts
 from tensorswap import library
 from tensorswap.errors import LimitError
 
-COUNT = 1_000_000 if os.environ.get("TENSORSWAP_LONG") else 20_000
+from .daily import LONG
+
+COUNT = 1_000_000 if LONG else 10_000
 CHUNKS = 20
 LIBRARY = ("softmax", "log_softmax", "linear", "layer_norm", "conv2d", "attention", "causal_attention", "momentum")
 

@@ -16,9 +16,11 @@ import tensorswap as ts
 from tensorswap.program import Program
 from tensorswap.run import call, execute
 
+from .daily import LONG
+
 pytestmark = pytest.mark.compiled
 
-PROCESSES = 32 if os.environ.get("TENSORSWAP_LONG") else 8
+PROCESSES = 32 if LONG else 8
 
 WORKER = """
 import os, sys, time

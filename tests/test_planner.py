@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,12 +15,14 @@ from tensorswap.plan import nest
 from tensorswap.program import Program
 from tensorswap.run import call, execute
 
+from .daily import LONG
+
 pytestmark = pytest.mark.compiled
 
 SIZES = (1, 2, 3, 5, 7, 8, 9, 13, 16, 17, 31, 33, 40, 64, 65)
 POINTS = 400_000  # of one statement, at most: the interpreter walks them all
 SETTINGS = [(64, 2, 0), (4096, 8, 0), (262144, 8, 10_000), (64, 8, 0), (4096, 2, 10_000), (262144, 2, 0)]
-SEEDS = range(7, 400 if os.environ.get("TENSORSWAP_LONG") else 32)
+SEEDS = range(7, 400 if LONG else 32)
 
 Arrays = dict[str, Any]
 

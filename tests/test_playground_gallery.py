@@ -6,18 +6,16 @@ TENSORSWAP_LONG is set. tests/test_playground_page.py does it once more in a bro
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from tensorswap.playground.analysis import analyse
 from tensorswap.playground.examples import Example, examples
 from tensorswap.playground.trial import check, run
 
-DAY, LONG = int(os.environ["TENSORSWAP_DAY"]), bool(os.environ.get("TENSORSWAP_LONG"))
+from .daily import share
+
 ALL = [pytest.param(example, id=example.name) for example in examples()]
-CHECKED = ALL if LONG else ALL[DAY % 4 :: 4]
-COMPILED = ALL if LONG else ALL[DAY % 20 :: 20]
+CHECKED, COMPILED = share(ALL, 4), share(ALL, 20)
 
 
 @pytest.mark.parametrize("example", ALL)

@@ -6,7 +6,6 @@ says so.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from tensorswap.playground.examples import Example, examples
 from tensorswap.playground.fragment import fragment, from_link
 
 from .browser import MISSING, chromium, path_of
+from .daily import share
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -25,7 +25,6 @@ playground_client = pytest.importorskip(
     "tests.playground_client", reason="the server needs starlette and uvicorn: pip install 'tensorswap[playground]'"
 )
 
-DAY, LONG = int(os.environ["TENSORSWAP_DAY"]), bool(os.environ.get("TENSORSWAP_LONG"))
 ALL = [pytest.param(example, id=example.name) for example in examples()]
 MATMUL = "Y[i,j] += A[i,k] * B[k,j]"
 MODEL = "Z[i] += W[i,j] * x[j]\nY[i] = tanh(Z[i])\nloss += Y[i] ** 2\n"
@@ -407,7 +406,7 @@ def test_the_server_is_missed(browser: Browser, address: str) -> None:
     page.close()
 
 
-@pytest.mark.parametrize("example", ALL if LONG else ALL[DAY % 20 :: 20])
+@pytest.mark.parametrize("example", share(ALL, 20))
 def test_an_example_pasted_into_the_page_passes_the_gradient_check(page: Page, example: Example) -> None:
     write(page, example.text)
     shows(page, example.text)

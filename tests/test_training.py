@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from io import StringIO
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from tensorswap.training import checkpoint, progress
 from tensorswap.training.history import History
 from tensorswap.training.schedule import schedule
 from tensorswap.training.shuffle import shuffled
+
+from .daily import LONG, share
 
 MODEL = """
 def classifier(X[b,d], W1[h,d], b1[h], W2[c,h], label[b]) -> loss, accuracy:
@@ -59,8 +62,10 @@ def check_equal(one: Any, other: Any) -> None:
             np.testing.assert_array_equal(array, getattr(other, kind)[name], err_msg=name)
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw", "lion"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+OPTIMIZERS = ["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw", "lion"]
+
+
+@pytest.mark.parametrize(("optimizer", "dtype"), share(product(OPTIMIZERS, ["float32", "float64"]), 3))
 def test_fit_makes_the_steps_that_step_makes(model: ts.Program, optimizer: str, dtype: str) -> None:
     given = data(70, dtype)
     result = fit(model, given, optimizer=optimizer, epochs=2, seed=4)
@@ -190,7 +195,7 @@ def start_run(path: Path, epochs: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=root)
 
 
-@pytest.mark.parametrize("moments", [50 if os.environ.get("TENSORSWAP_LONG") else 3])
+@pytest.mark.parametrize("moments", [50 if LONG else 3])
 def test_killed_at_any_moment_it_goes_on_to_the_same_bits(tmp_path: Path, moments: int) -> None:
     assert killed_and_resumed(tmp_path, moments, seed=0)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -32,9 +31,9 @@ from tensorswap.trust.validate import (
     derivation_stages,
 )
 from tests.corpus import CORPUS
+from tests.daily import LONG, share
 
 OPS = sorted(library.definitions())
-LONG = bool(os.environ.get("TENSORSWAP_LONG"))  # tangents too, and the choices of a plan at small sizes
 LARGE = 64  # passes choose as if every index were at least so large
 
 
@@ -50,7 +49,10 @@ def calls(loops: ir.Loops) -> Iterator[Inputs]:
 
 
 def check_passes(loops: ir.Loops) -> int:
-    """Holds the program against itself after every pass, and so its derivatives; the number of programs that ran."""
+    """Holds the program against itself after every pass, and so its derivatives; the number of programs that ran.
+
+    In the long run tangents too, and the choices of a plan at small sizes.
+    """
     ran = 0
     made = next(calls(loops), None)
     if made is not None:
@@ -76,12 +78,12 @@ def check_passes(loops: ir.Loops) -> int:
     return ran
 
 
-@pytest.mark.parametrize("name", OPS)
+@pytest.mark.parametrize("name", share(OPS, 4))
 def test_passes_keep_the_meaning_of_the_library(name: str) -> None:
     check_passes(ts.load(name).loops)
 
 
-@pytest.mark.parametrize("entry", CORPUS, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", share(CORPUS, 2), ids=lambda entry: entry.name)
 def test_passes_keep_the_meaning_of_the_corpus(entry: Any) -> None:
     check_passes(ts.program(entry.text).loops)
 

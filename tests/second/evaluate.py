@@ -543,6 +543,11 @@ def _world(notes: Notes) -> dict[str, Any]:
     def sigmoid(x: float) -> Any:
         return 1 / (1 + np.exp(-x)) if x > -700 else np.exp(x)
 
+    def gelu(x: float) -> Any:
+        if x < -4:
+            notes.cancelled = True  # 1 + erf(x) is what rounding leaves of it
+        return x * 0.5 * math.erfc(-x / math.sqrt(2))
+
     world: dict[str, Any] = {
         "inf": math.inf,
         "compare": compare,
@@ -565,7 +570,7 @@ def _world(notes: Notes) -> dict[str, Any]:
         "f_silu": plain(lambda x: x * sigmoid(x)),
         "f_softplus": plain(lambda x: max(x, 0) + np.log1p(np.exp(-abs(x)))),
         "f_erf": plain(math.erf),
-        "f_gelu": plain(lambda x: x * 0.5 * math.erfc(-x / math.sqrt(2))),
+        "f_gelu": plain(gelu),
         "f_atan2": plain(np.arctan2),
         "f_hypot": plain(np.hypot),
         "f_asin": plain(np.arcsin),

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from tests.second.arrays import Axis
 from tests.second.parse import Block, Definition, Item, Node, Return, Statement, parse, render
-from tests.second.write import Axis, Sample
+from tests.second.write import Sample
 
 Check = Callable[[Sample], str | None]  # the kind of failure, None where all is well or the program is no longer one
 

@@ -10,10 +10,13 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from tests.second.arrays import Array, Axis, Leaf
+from tests.second.blocks import block, wide_steps
 from tests.second.layouts import dressed
 from tests.second.parse import Call, Node, Statement, nodes, parse, statements, walk
 
@@ -21,23 +24,6 @@ BORDERS = (7, 8, 9, 15, 16, 17, 31, 33, 63, 65, 127, 129)
 SMOOTH = ("tanh", "sin", "cos", "sigmoid", "atan", "gelu", "silu", "softplus", "erf")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "bool")
 TYPES = {"float64": ("float64",), "float32": ("float32",), "mixed": ("float64", "float32")}
-
-
-@dataclass(frozen=True)
-class Axis:
-    extent: int
-    index: str | None = None  # the index that usually stands there
-
-
-@dataclass
-class Array:
-    name: str
-    axes: tuple[Axis, ...]
-    family: str = "float"
-    written: bool = False
-    bound: int = 0  # of positions: all are below
-    batch: bool = False
-    positive: bool = False
 
 
 @dataclass
@@ -61,9 +47,6 @@ class Sample:
 def write(seed: int, points: int = 150, most: int = 6) -> Sample:
     """The program of this seed: at most so many points in a statement, at most so many groups of statements."""
     return Writer(random.Random(seed), points).program(seed, most)
-
-
-Leaf = tuple[str, frozenset[str]]  # a text and the indices in it
 
 
 class Writer:
@@ -687,75 +670,6 @@ class Writer:
             return
         self.lines.append(f"{head} = {head} - 0.1 * {self.expression(own, 2)}{self.guard(own, 0.2)}")
 
-    # Blocks
-
-    def block(self) -> None:
-        step = self.fresh("t")
-        self.sizes[step] = self.pick([0, 1, 2, 3, 4, 5, 6, 3, 4])
-        down = self.chance(0.4)
-        inner = [name for name in self.indices() if name != step]
-        inner = [name for name in inner if self.sizes[name] <= 17][:2]
-        states = []
-        for _ in range(self.random.randint(1, 3)):
-            states.append(Array(self.fresh("S"), self.own([step, *self.some(inner, 0, 2)]), written=True))
-        body: list[str] = []
-        extra: list[Leaf] = []
-        for state in states:  # what any statement may read: an earlier step
-            extra.append((self.past(state, step, down), frozenset(str(axis.index) for axis in state.axes)))
-        before, self.extra = self.extra, tuple(extra)
-        keep = self.lines
-        self.lines = []
-        for state in states:
-            own = [str(axis.index) for axis in state.axes]
-            if self.chance(0.35):
-                sums = self.target(own)
-                over = [*own, *self.some([name for name in inner if name not in own], 0, 1)]
-                self.put(sums, "+=", f"0.4 * {self.expression(over, 2)}", self.guard(over, 0.2))
-                self.extra += ((f"{sums.name}[{','.join(own)}]", frozenset(own)),)
-                past = self.extra[-1][0]
-            else:
-                past = next(text for text, _ in extra if text.startswith("(" + state.name) or f" {state.name}[" in text)
-            value = self.expression(own, 2)
-            self.put(state, "=", f"tanh({past} + {value})" if self.chance(0.7) else f"0.5 * {past} + sin({value})")
-            self.extra += ((f"{state.name}[{','.join(own)}]", frozenset(own)),)
-            if self.chance(0.25):
-                running = self.target([name for name in own if name != step])
-                operator = self.pick(["+=", "+=", "max=", "-="])
-                self.put(running, operator, f"{state.name}[{','.join(own)}]" + self.pick(["", f" * {self.leaf(own)}"]))
-                places = f"[{','.join(own[1:])}]" if own[1:] else ""
-                if self.chance(0.7):
-                    held = self.target(own)
-                    self.put(held, "=", f"{running.name}{places} * {self.pick(['0.5', '1', self.leaf(own)])}")
-                    states = [*states, held]
-                elif operator != "max=":
-                    states = [*states, running]
-        if self.chance(0.2):
-            self.nested(step, states)
-        body = self.lines
-        self.lines = [*keep, f"for {step}{' down' if down else ''}:", *("    " + line for line in body)]
-        self.extra = before
-        self.arrays += [state for state in states if state.name not in {a.name for a in self.arrays}]
-
-    def past(self, state: Array, step: str, down: bool) -> str:
-        lag = self.pick([1, 1, 1, 2])
-        rest = [str(axis.index) for axis in state.axes[1:]]
-        place = f"{step}{'+' if down else '-'}{lag}"
-        here = f"{state.name}[{','.join([place, *rest])}]"
-        inside = f"{step} + {lag} < size({step})" if down else self.pick([f"{step} >= {lag}", f"{step} > {lag - 1}"])
-        start = self.pick(["0", "0.5", self.read(rest) if rest else self.scalar()])
-        outside = f"{step} + {lag} >= size({step})" if down else f"{step} < {lag}"
-        return f"({here} if {inside} else {start})" if self.chance(0.7) else f"({start} if {outside} else {here})"
-
-    def nested(self, step: str, states: list[Array]) -> None:
-        second = self.fresh("u")
-        self.sizes[second] = self.random.randint(1, 4)
-        array = Array(self.fresh("S"), self.own([step, second]), written=True)
-        self.lines.append(f"for {second}:")
-        previous = f"({array.name}[{step},{second}-1] if {second} > 0 else {self.leaf([step])})"
-        value = self.expression([step, second], 2)
-        self.lines.append(f"    {array.name}[{step},{second}] = 0.5 * {previous} + tanh({value})")
-        states.append(array)
-
     # Definitions and leading axes
 
     def definition(self) -> None:
@@ -879,7 +793,7 @@ class Writer:
             + [self.reduction] * 3
             + [self.winner, self.scatter, self.filled, self.window]
         )
-        kinds += [self.block] * 2 + [self.definition, self.leading]
+        kinds += [partial(block, self), partial(block, self), partial(wide_steps, self), self.definition, self.leading]
         for _ in range(min(most, self.pick([1, 2, 2, 3, 3, 4, 5, 6]))):
             self.pick(kinds)()
         if self.chance(0.06):
