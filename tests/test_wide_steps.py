@@ -22,6 +22,7 @@ pytestmark = pytest.mark.compiled
 
 RANDOM = np.random.default_rng(0)
 X, W = RANDOM.standard_normal(23), RANDOM.standard_normal((23, 23)) / 5
+LONG = RANDOM.standard_normal(97)  # enough for sums by each thread
 PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
     "neighbours": (
         "x[0,i] = x0[i]\nfor t:\n"
@@ -40,19 +41,19 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "the sum of the step before": (
         "for t:\n  m[t] += sin(x0[i])*(m[t-1] if t > 0 else 1)\nL += m[t]*m[t]\nreturn L, m",
-        {"x0": X, "t": 5},
+        {"x0": LONG, "t": 5},
     ),
     "the largest of the step before": (
         "for t:\n  m[t] max= x0[i] + (m[t-1] if t > 0 else 1)\nreturn m",
-        {"x0": X, "t": 5},
+        {"x0": LONG, "t": 5},
     ),
     "the sum of the step behind": (
         "for t down:\n  m[t] += sin(x0[i])*(m[t+1] if t+1 < size(t) else 1)\nreturn m",
-        {"x0": X, "t": 5},
+        {"x0": LONG, "t": 5},
     ),
     "a sum behind a value": (
         "for t:\n  h[t,i] = x0[i]*(m[t-1] if t > 0 else 1)\n  m[t] += h[t,i]\nreturn h, m",
-        {"x0": X, "t": 5},
+        {"x0": LONG, "t": 5},
     ),
     "a matrix": (
         "h[0,i] = x0[i]\nfor t:\n  z[t,i] += W[i,j]*h[t,j]\n  h[t+1,i] = tanh(z[t,i])\nloss += h[size(t),i]\n"

@@ -136,4 +136,17 @@ FAULTS = (
         (EDGES + "test_programs_at_their_edges[a statement that must not overtake]",),
         "groups change the order of statements that do not depend on each other, and of no others",
     ),
+    Fault(
+        "a thread reads a sum of the step before from its own copy", "race", "plan/nest.py",
+        "if any(access.tensor == statement.target.tensor for access in level.before):\n            return False",
+        "if False:\n            return False",
+        ("tests/test_wide_steps.py::test_values_and_gradients[2-the sum of the step before]",),
+        "wrong values at default settings: a fault of this library's own, found by a stranger's generator",
+    ),
+    Fault(
+        "slices that are used in turn never meet", "race", "plan/merge.py",
+        "return (first - second) % turn != 0 if turn else first != second", "return first != second",
+        ("tests/test_wide_steps.py::test_places_that_never_meet",),
+        "a full turn comes back to the same slice",
+    ),
 )  # fmt: skip

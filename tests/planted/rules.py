@@ -9,7 +9,33 @@ CORNERS = "tests/test_corners.py::"
 EDGES = "tests/test_edges_of_rules.py::"
 GATHER = "tests/test_gather_form.py::"
 
+WINNERS = "tests/test_winners.py::"
+
 FAULTS = (
+    Fault(
+        "a user's condition is asked before those that protect it", "missing guard", "rules/solve.py",
+        "guard=conjunction([*own, *rest])", "guard=conjunction([*rest, *own])",
+        (GATHER + "test_the_gathering_adjoint_is_the_transpose[guard_data_parity-0]",),
+        "a valid gradient would be refused, for a division that no point makes",
+    ),
+    Fault(
+        "a turn reaches beyond its end", "off by one", "rules/solve.py",
+        'ir.Compare("<", ir.Index(name)', 'ir.Compare("<=", ir.Index(name)',
+        (GATHER + "test_the_gathering_adjoint_is_the_transpose[turn-4]",),
+        "the end of a longer axis has no part in it",
+    ),
+    Fault(
+        "a winner's adjoint is carried into a reader with another part", "dropped factor", "rules/carried_guards.py",
+        "or writes[item.target.tensor] > 1 or", "or",
+        (WINNERS + "test_what_follows_a_winner_is_right[read twice]",),
+        "what else was added to it would be lost",
+    ),
+    Fault(
+        "a winner's guard is not carried", "missing guard", "rules/carried_guards.py",
+        "guard=conjunction((*conjuncts(moved.guard), *conjuncts(reader.guard)))", "guard=reader.guard",
+        (WINNERS + "test_what_follows_a_winner_is_right[distances]",),
+        "all candidates would share what belongs to one",
+    ),
     Fault(
         "asin with a plus under its root", "wrong rule", "language/functions.py",
         '("1 / sqrt(1 - x * x)",)', '("1 / sqrt(1 + x * x)",)',
