@@ -10,24 +10,19 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator
-from datetime import date
 from pathlib import Path
+from zlib import crc32
 
 import pytest
-
-# Every other worker compiles without LLVM's passes: that is quicker, and finds code that only seems right with them.
-# What a test starts has the level of its worker, since bits differ.
-if int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 2 and not os.environ.get("TENSORSWAP_LONG"):
-    os.environ.setdefault("TENSORSWAP_LEVEL", "0")
 
 from tensorswap.kernel.ir import Kernel
 from tensorswap.kernel.verify import verify
 from tensorswap.program import Program
 from tensorswap.run import machine_code
 
-os.environ.setdefault("TENSORSWAP_CACHE", str(Path(tempfile.gettempdir()) / f"tensorswap-tests-{os.getuid()}"))
+from . import daily
 
-os.environ.setdefault("TENSORSWAP_DAY", str(date.today().toordinal()))  # which share of a rota runs: all workers agree
+os.environ.setdefault("TENSORSWAP_CACHE", str(Path(tempfile.gettempdir()) / f"tensorswap-tests-{os.getuid()}"))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell: what tests start must hear it
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -45,6 +40,18 @@ def every_kernel_is_verified() -> Iterator[None]:
     compiled, compiler.compiled = compiler.compiled, verified
     yield
     compiler.compiled = compiled
+
+
+@pytest.fixture(autouse=True, scope="module")
+def level(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Two files of three compile without LLVM's passes, each day others: that is quicker, and finds code that only
+    seems right with them. What a test starts has its level, since bits differ."""
+    chosen = machine_code.FULL if daily.LONG or (crc32(request.path.name.encode()) + daily.DAY) % 3 == 0 else 0
+    with pytest.MonkeyPatch.context() as patch:
+        if "TENSORSWAP_LEVEL" not in os.environ:
+            patch.setenv("TENSORSWAP_LEVEL", str(chosen))
+            patch.setattr(machine_code, "level", chosen)
+        yield
 
 
 @pytest.fixture(autouse=True)

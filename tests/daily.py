@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from datetime import date
 from typing import TypeVar
 
 Thing = TypeVar("Thing")
 
 LONG = bool(os.environ.get("TENSORSWAP_LONG"))
-DAY = int(os.environ["TENSORSWAP_DAY"])  # the same for all workers of a run; tests/conftest.py names it
+DAY = int(os.environ.setdefault("TENSORSWAP_DAY", str(date.today().toordinal())))  # the workers of a run agree
 
 
 def share(things: Iterable[Thing], days: int) -> list[Thing]:
