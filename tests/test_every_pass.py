@@ -53,7 +53,7 @@ def test_each_pass_leaves_a_sound_program(family: str) -> None:
             continue
         bound = bound_adjoint(row.name, answer)
         with watch() as stages:
-            prepare(bound.loops, bound.sizes, dict.fromkeys(bound.sizes.index, 512))
+            prepare(bound, dict.fromkeys(bound.sizes.index, 512))
         assert [stage.name for stage in stages] == [run.__name__ for run in PASSES]
         before = None
         for stage in stages:

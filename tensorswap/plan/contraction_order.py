@@ -18,6 +18,7 @@ from ..language import ir
 from ..language.affine import is_constant
 from ..language.build import ONE, conjunction, conjuncts, divide, multiply, product
 from ..language.ir import Expr
+from ..language.types import accumulated
 from .work import Draft, Work, product_of, statements_in
 
 EXHAUSTIVE = 6  # factors up to which every order is tried
@@ -137,7 +138,8 @@ class _Orderer:
                 chosen = [leaves[k] for k in sorted(pair)]
                 leaves = [leaf for k, leaf in enumerate(leaves) if k not in pair]
                 needed = frozenset().union(*(leaf.indices for leaf in leaves)) | target | guard
-                leaves.append(self.step(chosen, needed, atoms))
+                leaves.append(self.step(self.widened(chosen, statement), needed, atoms))
+        leaves = self.widened(leaves, statement)
         last = product(leaf.value for leaf in leaves)
         final = replace(statement, value=multiply(scale, last))
         self.out.append(final)
@@ -145,6 +147,17 @@ class _Orderer:
         if all(isinstance(e, ir.Index) for e in statement.target.indices) and guard <= target <= own:
             parts: Counter[Hashable] = sum((leaf.parts for leaf in leaves), Counter())
             self.steps.append(_Step(parts, target, frozenset(atoms), None, _Final(final, scale, last)))
+
+    def widened(self, leaves: list[_Leaf], statement: ir.Statement) -> list[_Leaf]:
+        """Factors whose product has the type of what the statement adds to: the first is copied to that type if their
+        own is narrower."""
+        if not self.draft.is_narrower(product(leaf.value for leaf in leaves), statement.target.tensor):
+            return leaves
+        first = leaves[0]
+        own = dict.fromkeys(n.name for n in ir.walk(first.value) if isinstance(n, ir.Index))
+        wide = self.draft.tensor("wide", [ir.Index(i) for i in own], like=statement.target.tensor)
+        self.out.append(ir.Statement(wide, "=", first.value))
+        return [_Leaf(wide, first.parts), *leaves[1:]]
 
     def shared_pair(self, statement: ir.Statement, leaves: list[_Leaf], output: frozenset[str]) -> tuple[int, ...]:
         """The first step of a best order: of equally good ones, that whose work another statement can share."""
@@ -241,7 +254,9 @@ class _Orderer:
         guard = tuple(atom for atom in atoms if ir.index_names(atom) <= indices)
         parts: Counter[Hashable] = sum((leaf.parts for leaf in leaves), Counter())
         held = self.draft.tensor("product", [ir.Index(i) for i in _arranged(leaves, kept)])
-        self.out.append(ir.Statement(held, "=" if kept == indices else "+=", value, conjunction(guard)))
+        made = ir.Statement(held, "=" if kept == indices else "+=", value, conjunction(guard))
+        self.out.append(made)
+        self.draft.types.learn(held.tensor, accumulated(made.operator, self.draft.types.of(value)))
         self.steps.append(_Step(parts, kept, frozenset(guard), held))
         return _Leaf(held, parts)
 

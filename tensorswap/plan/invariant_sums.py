@@ -23,5 +23,5 @@ def lift_sums(draft: Draft, statement: ir.Statement, blocks: tuple[str, ...]) ->
     own = [i for i in names if i in used]
     if len(own) == len(names) or any(isinstance(n, ir.Inside) for n in statement.nodes):
         return [statement]
-    held = draft.tensor("sum", [ir.Index(i) for i in own])
+    held = draft.tensor("sum", [ir.Index(i) for i in own], like=target.tensor)
     return [replace(statement, target=held), ir.Statement(target, "+=", held)]

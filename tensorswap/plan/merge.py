@@ -63,7 +63,8 @@ def _merged(work: Work, first: ir.Statement, second: ir.Statement) -> ir.Stateme
     guarded = first.guard is not None or renamed.guard is not None
     if guarded and not _mostly(work, [first, renamed]):
         return None
-    return ir.Statement(first.target, "+=", add(_term(first), _term(renamed)))
+    value = add(_term(first), _term(renamed))
+    return None if work.is_narrower(value, first.target.tensor) else ir.Statement(first.target, "+=", value)
 
 
 def never_meet(target: ir.Access, read: ir.Access, within: Set[str] | None = None) -> bool:

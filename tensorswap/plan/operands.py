@@ -25,6 +25,8 @@ def split_operands(draft: Draft, statement: ir.Statement, blocks: tuple[str, ...
     summed = [i for i in around if i not in ir.index_names(statement.target)]
     if len(large) != 2 or not all(any(i in ir.index_names(f) for i in summed) for f in large):
         return [statement]
+    if draft.is_narrower(product(large), statement.target.tensor):
+        return [statement]  # its other factors, which come first, make it wide
     made: list[ir.Statement] = []
     held: dict[Expr, Expr] = {}
     for factor in large:

@@ -90,7 +90,7 @@ def _split(draft: Draft, statement: ir.Statement, quotients: list[str]) -> list[
     names = [i for i in statement.indices if i in kept]
     first = {ir.bare(e) for e in statement.target.indices}
     order = sorted(names, key=lambda i: (i not in first, i in quotients))
-    held = draft.tensor("summed", [ir.Index(i) for i in order])
+    held = draft.tensor("summed", [ir.Index(i) for i in order], like=statement.target.tensor)
     return [
         ir.Statement(held, "+=", statement.value),
         replace(statement, value=held),

@@ -27,7 +27,7 @@ def lay_in_line(work: Work) -> Work:
         bare = [e for e in target.indices if isinstance(e, ir.Index)]
         if along == target.indices[-1] or along not in bare:
             return [copies.read_in(statement, along)]
-        turned = draft.tensor("turned", [*(e for e in bare if e != along), along])
+        turned = draft.tensor("turned", [*(e for e in bare if e != along), along], like=target.tensor)
         return [replace(copies.read_in(statement, along), target=turned), ir.Statement(target, "+=", turned)]
 
     made = draft.each(change)

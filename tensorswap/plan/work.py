@@ -8,9 +8,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from itertools import count
 
+import numpy as np
+
 from ..language import ir
 from ..language.ir import Expr, Number
 from ..language.sizes import Sizes
+from ..language.types import Kind, Types, infer_types
+from ..lazy import cached_property
 
 Change = Callable[[ir.Statement, tuple[str, ...]], list[ir.Statement]]
 
@@ -24,6 +28,7 @@ class Work:
     sizes: Sizes
     weights: Mapping[str, int] = field(default_factory=dict)
     copies: frozenset[str] = frozenset()  # tensors that hold an input in another order of its axes
+    kinds: Mapping[str, Kind] = field(default_factory=dict)  # of all tensors, unless they are alike
 
     def volume(self, indices: Iterable[str]) -> int:
         return math.prod(self.weight(i) for i in set(indices))
@@ -32,13 +37,26 @@ class Work:
         """The size of an index, for a choice that changes no meaning."""
         return self.weights.get(index, self.sizes.index[index])
 
+    def is_narrower(self, value: Expr, tensor: str) -> bool:
+        """Whether a value would be computed in a type that cannot hold what is added to a tensor: whole numbers wrap
+        around, and single precision overflows, where the statement as it stands does neither."""
+        if tensor not in self.kinds:
+            return False
+        kind, whole = self.types.of(value), self.kinds[tensor]
+        return not kind.weak and np.promote_types(kind.dtype, whole.dtype) != kind.dtype
+
+    @cached_property
+    def types(self) -> Types:
+        """Of all tensors, those of a draft as far as it knows them."""
+        return infer_types(self.loops, {}, self.kinds)
+
     def made(self, body: Iterable[ir.Item], copies: Iterable[str] = ()) -> Work:
         """What a pass gives: other statements, and the names that they need. What nothing writes any more has no size
         to declare."""
         loops = replace(self.loops, body=tuple(body))
         gone = {*self.loops.written}.difference(loops.written)
         sizes = [d for d in loops.sizes if not (isinstance(d.subject, ir.AxisSize) and d.subject.tensor in gone)]
-        return Work(replace(loops, sizes=tuple(sizes)), self.sizes, self.weights, self.copies.union(copies))
+        return Work(replace(loops, sizes=tuple(sizes)), self.sizes, self.weights, self.copies.union(copies), self.kinds)
 
     def each(self, change: Change) -> Work:
         """Puts statements in the place of every statement; `change` is told the indices of the blocks around it."""
@@ -50,8 +68,9 @@ class Draft(Work):
 
     def __init__(self, work: Work) -> None:
         self._index, self._shapes = dict(work.sizes.index), dict(work.sizes.shapes)
+        self._kinds = dict(work.kinds)
         sizes = Sizes(self._index, self._shapes, work.sizes.statics)
-        super().__init__(work.loops, sizes, work.weights, work.copies)
+        super().__init__(work.loops, sizes, work.weights, work.copies, self._kinds)
         self._taken = {*self.loops.names, *self._index, *self._shapes, *sizes.statics}
 
     def index(self, name: str, size: int) -> ir.Index:
@@ -60,10 +79,14 @@ class Draft(Work):
         self._index[name] = size
         return ir.Index(name)
 
-    def tensor(self, name: str, indices: Iterable[ir.Index]) -> ir.Access:
-        """A new tensor, as long on each axis as its index."""
+    def tensor(self, name: str, indices: Iterable[ir.Index], like: str | None = None) -> ir.Access:
+        """A new tensor, as long on each axis as its index; with the type of another one, if it is to hold a part of
+        what that would."""
         access = ir.Access(self._fresh(name), tuple(indices))
         self._shapes[access.tensor] = tuple(self._index[i.name] for i in indices)
+        if like in self._kinds:
+            self._kinds[access.tensor] = self._kinds[like]
+            self.types.learn(access.tensor, self._kinds[like])
         return access
 
     def _fresh(self, name: str) -> str:

@@ -57,9 +57,10 @@ class Executable:
         self.scalars = scalars  # outputs that say, above zero, that the others may be wrong
         same = len({array.dtype for array in bound.arrays.values()}) == 1 and bound.dtype.kind == "f"
         self.products = matrix_products(bound.loops, bound.sizes) if same and not is_alone() else None
-        work = prepare(bound.loops, bound.sizes)
+        work = prepare(bound)
         self.loops, self.sizes = work.loops, work.sizes
-        self.types: Types = infer_types(self.loops, bound.kinds, bound.types.tensors)  # a plan changes no type
+        known = {**bound.types.tensors, **work.kinds}  # a plan changes no type
+        self.types: Types = infer_types(self.loops, bound.kinds, known)
         self.default = bound.dtype
         self.constant = constant_indices(self.loops)
         self.kernels: list[Lowered] = []

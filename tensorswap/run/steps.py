@@ -9,6 +9,7 @@ from ..language import ir
 from ..language.bound import Bound
 from ..language.sizes import infer, resolve
 from ..plan.contraction_order import has_long_product, order_products
+from ..plan.prepare import mixed_kinds
 from ..plan.work import Work
 from ..rules.derivation import Derivation
 from ..rules.expand import expand
@@ -20,7 +21,10 @@ def derived_in_steps(
     """What to run for a call of a derivative: the same results, with intermediate products shared."""
     if not has_long_product(origin) or any(i not in bound.sizes.index for i in origin.indices):
         return bound
-    work = order_products(Work(origin, bound.sizes, weights or {}))
+    kinds = mixed_kinds(replace(bound, loops=origin))
+    work = order_products(Work(origin, bound.sizes, weights or {}, kinds=kinds))
+    if len(work.kinds) > len(kinds):
+        return bound  # a text cannot say that a product is wider than its factors
     loops = expand(derivation(work.loops))
     if not set(loops.inputs) <= set(bound.arrays) or set(loops.outputs) != set(bound.loops.outputs):
         return bound

@@ -70,8 +70,10 @@ def certify_plan(bound: Bound, origin: ir.Loops | None, derivation: Derivation |
         stepped = small
         if origin is not None and derivation is not None:
             stepped = derived_in_steps(origin, derivation, small, weights)
-        work = prepare(stepped.loops, stepped.sizes, weights)
-        different = difference(wanted, run_planned(stepped.loops, Stage("plan", work.loops, work.sizes), stepped))
+        work = prepare(stepped, weights)
+        different = difference(
+            wanted, run_planned(stepped.loops, Stage("plan", work.loops, work.sizes, work.kinds), stepped)
+        )
         if different is None:
             return True
         if not is_steady(small):

@@ -52,7 +52,7 @@ class Change:
 def run_planned(loops: ir.Loops, stage: Stage, bound: Bound) -> Results:
     """The program of a plan, whose own tensors keep the types of the program that it was made of."""
     assert stage.sizes is not None
-    types = infer_types(stage.loops, bound.kinds, infer_types(loops, bound.kinds).tensors)
+    types = infer_types(stage.loops, bound.kinds, {**infer_types(loops, bound.kinds).tensors, **stage.kinds})
     running = reference.Interpreter(stage.loops, bound.arrays, stage.sizes, types, again=True)
     with np.errstate(all="ignore"):
         running.run(stage.loops.body, {})
@@ -67,7 +67,7 @@ def derivation_stages(origin: ir.Loops, derivation: Derivation) -> list[Stage]:
 
 def plan_stages(bound: Bound, weights: Mapping[str, int]) -> list[Stage]:
     with watch() as stages:
-        prepare(bound.loops, bound.sizes, weights)
+        prepare(bound, weights)
     return [Stage("program", bound.loops, bound.sizes), *stages]
 
 
