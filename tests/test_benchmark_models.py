@@ -10,6 +10,8 @@ from typing import Any
 import jax
 import pytest
 
+from .daily import share
+
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))  # bench.py is a script, and finds what is beside it
 
 import models
@@ -48,7 +50,7 @@ def twin(model: Workload, arrays: Arrays, options: dict[str, Any]) -> Results:
     return jax.device_get(found)
 
 
-@pytest.mark.parametrize("model", models.ALL, ids=lambda model: model.name)
+@pytest.mark.parametrize("model", share(models.ALL, 3), ids=lambda model: model.name)
 def test_interpreter_agrees_with_jax(model: Workload, options: dict[str, Any]) -> None:
     row = Row(model, "float64", quick=True)
     runner = TensorswapProgram("interpreter", 1)

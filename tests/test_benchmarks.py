@@ -31,7 +31,7 @@ from harness.worker import widened  # noqa: E402
 from harness.workload import Results, Row  # noqa: E402
 
 ROWS = {row.name: row for row in workloads.rows(quick=True) if row.workload.kind == "operation"}
-TODAY = share(ROWS, 2)
+TODAY = share(ROWS, 4)
 PARTS = 2  # in which the compiled workloads are tested, so that they can run at the same time
 LINUX = Path("/proc/self/clear_refs").exists()
 

@@ -23,7 +23,10 @@ from .generate import Case, programs
 pytestmark = pytest.mark.compiled
 
 PARTS = 4
-EXAMPLES = 3_000 if LONG else 100
+EXAMPLES = 3_000 if LONG else 60
+
+PLANTED = "conv1d_strided_dilated_padded"  # finds faults that are planted
+TODAY = [*share([entry for entry in CORPUS if entry.name != PLANTED], 3), *(e for e in CORPUS if e.name == PLANTED)]
 
 Arrays = dict[str, Any]
 
@@ -61,7 +64,7 @@ def single(arrays: Arrays) -> Arrays:
     }
 
 
-@pytest.mark.parametrize("entry", CORPUS, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", TODAY, ids=lambda entry: entry.name)
 def test_fixed_programs_and_their_adjoints(entry: Entry) -> None:
     random = np.random.default_rng(1)
     program, arrays = ts.program(entry.text), entry.inputs(random)
@@ -85,7 +88,7 @@ def tiny_strips(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("tiny_strips")
-@pytest.mark.parametrize("entry", share(CORPUS, 2), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", share(CORPUS, 6), ids=lambda entry: entry.name)
 def test_fixed_programs_in_tiny_strips(entry: Entry) -> None:
     random = np.random.default_rng(5)
     program, arrays = ts.program(entry.text), entry.inputs(random)

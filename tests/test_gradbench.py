@@ -20,6 +20,7 @@ from harness.runners.c_twin import CFunction
 from harness.runners.tensorswap_program import TensorswapProgram
 from harness.workload import Results, Row, Workload
 
+from tests.daily import share
 from tests.test_benchmark_models import options, twin
 
 __all__ = ["options"]  # a fixture
@@ -47,7 +48,7 @@ def test_there_are_eleven_problems() -> None:
     assert len({name.split("_")[0] for name in FUNCTIONS}) == 11
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", share(FUNCTIONS, 3))
 def test_interpreter_and_c_agree_with_jax(name: str, options: dict[str, Any], request: pytest.FixtureRequest) -> None:
     row = Row(FUNCTIONS[name], "float64", quick=True)
     expected = twin(row.workload, row.arrays(), options)

@@ -13,7 +13,7 @@ from tensorswap.kernel import ir
 from tensorswap.kernel.verify import verify
 from tensorswap.program import Program
 from tensorswap.run.arguments import defaults
-from tests.daily import LONG
+from tests.daily import LONG, share
 from tests.library.rows import FAMILIES, rows_of
 from tests.library.table import options_of
 from tests.test_library import ROWS, answers
@@ -126,7 +126,7 @@ def check_source(program: Program, arrays: dict[str, Any], parallel: bool = Fals
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", share(PROGRAMS, 4))
 def test_the_source_of_a_call_runs_under_numba_alone(name: str) -> None:
     text, shapes = PROGRAMS[name]
     check_source(ts.program(text), arrays_of(shapes))
@@ -142,19 +142,28 @@ def test_source_of_a_program_that_looks_at_values() -> None:
         run_by_numba(program, {**arrays, "d": np.array([2, 0])})
 
 
-@pytest.mark.compiled
-def test_the_source_of_a_gradient_runs_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tensorswap.run.call.threads", lambda: 2)
-    check_source(ts.program(LAYER).grad(wrt=["W"]), arrays_of({"X": (4000, 6), "W": (3, 6)}, np.float32), parallel=True)
-
-
 LAYER = "H[b,h] += X[b,i] * W[h,i]\nloss += tanh(H[b,h]) ** 2"
+PARALLEL = {  # Numba takes long for it
+    "the gradient of a layer": (ts.program(LAYER).grad(wrt=["W"]), {"X": (4000, 6), "W": (3, 6)}),
+    "rows": (ts.program("Y[i] += tanh(X[i,j])"), {"X": (4000, 60)}),
+    "a sum": (ts.program("s += X[i,j] ** 2"), {"X": (4000, 60)}),
+}
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", share(PARALLEL, 3))
+def test_the_source_of_a_call_runs_in_parallel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tensorswap.run.call.threads", lambda: 2)
+    program, shapes = PARALLEL[name]
+    check_source(program, arrays_of(shapes, np.float32), parallel=True)
+
+
 OPS = ["linear", "conv2d", "layer_norm", "cross_entropy"]
 MORE = sorted({row.name for family in FAMILIES for row in rows_of(family) if row.smooth})[::9][:40]
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("op", MORE if LONG else OPS)
+@pytest.mark.parametrize("op", MORE if LONG else share(OPS, 4))
 def test_the_source_of_an_op_runs_under_numba_alone(op: str) -> None:
     family = next(family for family in FAMILIES if any(row.name == op for row in rows_of(family)))
     case = answers(family)[op, 0]

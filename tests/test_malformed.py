@@ -19,7 +19,7 @@ from tensorswap.errors import LimitError
 
 from .daily import LONG
 
-COUNT = 1_000_000 if LONG else 10_000
+COUNT = 1_000_000 if LONG else 6_000
 CHUNKS = 20
 LIBRARY = ("softmax", "log_softmax", "linear", "layer_norm", "conv2d", "attention", "causal_attention", "momentum")
 

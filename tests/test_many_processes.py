@@ -20,7 +20,7 @@ from .daily import LONG
 
 pytestmark = pytest.mark.compiled
 
-PROCESSES = 32 if LONG else 8
+PROCESSES = 32 if LONG else 5
 
 WORKER = """
 import os, sys, time

@@ -19,6 +19,8 @@ from tensorswap.cluster.cutting import NotCut
 from tensorswap.program import Program
 from tensorswap.run.arguments import bind
 
+from .daily import share
+
 # Each with the shapes of its inputs. `idx` holds positions below 5, `n` is a number.
 RECURRENCES = {
     "state": ("H[0,i] = h[i]\nfor t:\n    Z[t,i] += W[i,j] * H[t,j]\n    H[t+1,i] = tanh(Z[t,i] + X[t,i])\n"
@@ -131,7 +133,7 @@ def seeded(derived: Program, given: dict[str, Any]) -> dict[str, Any]:
     return {**given, **{name: rng.normal(size=results[name.removesuffix(".grad")].shape) for name in names}}
 
 
-@pytest.mark.parametrize("name", RECURRENCES)
+@pytest.mark.parametrize("name", share(RECURRENCES, 3))
 def test_stretches_give_what_the_whole_gives(name: str) -> None:
     text, shapes = RECURRENCES[name]
     program = ts.program(text)

@@ -21,6 +21,8 @@ from tensorswap import library, models
 from tensorswap.errors import ArgumentError
 from tensorswap.training.shuffle import shuffled
 
+from .daily import share
+
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 sys.path.append(str(BENCHMARKS))  # the twins are no part of the package
 
@@ -56,7 +58,7 @@ def check_losses(found: Any, expected: Any, tolerance: float) -> None:
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("name", [twin.name for twin in ALL])
+@pytest.mark.parametrize("name", share([twin.name for twin in ALL], 3))
 def test_losses_are_those_of_the_numpy_twin(name: str) -> None:
     given = made(name, STEPS if name in LONG else SHORT)
     expected = losses_of_twin(given)

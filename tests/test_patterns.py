@@ -64,7 +64,7 @@ def test_chosen_inputs_and_outputs() -> None:
 
 
 @seed(2)
-@settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(case=programs)
 def test_generated_programs_and_their_derivatives(case: Case) -> None:
     program = ts.program(case.text)

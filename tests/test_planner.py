@@ -22,7 +22,7 @@ pytestmark = pytest.mark.compiled
 SIZES = (1, 2, 3, 5, 7, 8, 9, 13, 16, 17, 31, 33, 40, 64, 65)
 POINTS = 400_000  # of one statement, at most: the interpreter walks them all
 SETTINGS = [(64, 2, 0), (4096, 8, 0), (262144, 8, 10_000), (64, 8, 0), (4096, 2, 10_000), (262144, 2, 0)]
-SEEDS = range(7, 400 if LONG else 32)
+SEEDS = range(7, 400 if LONG else 23)
 
 Arrays = dict[str, Any]
 

@@ -14,6 +14,7 @@ from tensorswap.plan.merge import never_meet
 from tensorswap.run import call, execute
 from tensorswap.training import training_loop
 
+from .daily import share
 from .test_compiled import check_compiled
 from .test_export_c import check_exported
 from .test_kernel_ir import check_source
@@ -132,7 +133,7 @@ def test_the_bits_are_the_same_each_time(threads: int) -> None:
         assert all(array.tobytes() == first[name].tobytes() for name, array in gradient(arrays).items())
 
 
-@pytest.mark.parametrize("name", ["neighbours", "the mean of all", "downwards", "a block within"])
+@pytest.mark.parametrize("name", share(["neighbours", "the mean of all", "downwards", "a block within"], 4))
 def test_sources_and_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execute, "PARALLEL", 0)
     text, arrays = PROGRAMS[name]
