@@ -20,10 +20,9 @@ lint: $(VENV)/.ready
 	$(BIN)/mypy
 
 # The long soak: 1,000,000 malformed texts, 20,000 generated programs with their derivatives, 3,000 of them compiled,
-# all cases of the standard library compiled, and a training run killed at 50 moments.
+# all cases of the standard library compiled, a training run killed at 50 moments, and all that is shared out among days.
 test-long: $(VENV)/.ready
-	TENSORSWAP_LONG=1 $(BIN)/python -m pytest -n 2 tests/test_malformed.py tests/test_generated.py tests/test_compiled.py \
-	    tests/test_library.py tests/test_training.py tests/test_many_processes.py tests/test_kernel_ir.py tests/test_export.py
+	TENSORSWAP_LONG=1 $(BIN)/python -m pytest -n 2 $$(grep -l "daily import" tests/test_*.py)
 
 # Three hours on two cores, and it goes on where it was stopped: generated programs, damaged files, kills, full disks,
 # malformed texts, flat memory; .soak/report.md tells.
