@@ -93,8 +93,7 @@ def gather_form(
         statement, own = _substituted(statement, own, axis, name, solution)
         own += [*solution.guards, *limits]
     own.sort(key=_rank)
-    rest = [atom for atom in conjuncts(statement.guard) if atom not in own]
-    return replace(statement, guard=conjunction([*own, *rest]))
+    return replace(statement, guard=conjunction([*own, statement.guard]))
 
 
 def _solve(

@@ -14,7 +14,7 @@ WINNERS = "tests/test_winners.py::"
 FAULTS = (
     Fault(
         "a user's condition is asked before those that protect it", "missing guard", "rules/solve.py",
-        "guard=conjunction([*own, *rest])", "guard=conjunction([*rest, *own])",
+        "guard=conjunction([*own, statement.guard])", "guard=conjunction([statement.guard, *own])",
         (GATHER + "test_the_gathering_adjoint_is_the_transpose[guard_data_parity-0]",),
         "a valid gradient would be refused, for a division that no point makes",
     ),
