@@ -25,7 +25,7 @@ Array = NDArray[Any]
 Arrays = dict[str, Array]
 
 BY_NAME = {entry.name: entry for entry in sorted(CORPUS, key=lambda entry: not entry.second_order)}
-TODAY = share(BY_NAME, 3)
+TODAY = share(BY_NAME, 5)
 # All tests of a program follow each other, so that one worker of two runs them and asks JAX once: pytest orders them by
 # their number among the parameters, if those are the module's.
 every = pytest.mark.parametrize("name", TODAY, scope="module")

@@ -31,8 +31,7 @@ from harness.worker import widened  # noqa: E402
 from harness.workload import Results, Row  # noqa: E402
 
 ROWS = {row.name: row for row in workloads.rows(quick=True) if row.workload.kind == "operation"}
-TODAY = share(ROWS, 4)
-PARTS = 2  # in which the compiled workloads are tested, so that they can run at the same time
+TODAY = share(ROWS, 6)
 LINUX = Path("/proc/self/clear_refs").exists()
 
 
@@ -73,9 +72,8 @@ def test_interpreter_agrees_with_numpy(name: str) -> None:
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("part", range(PARTS))
-def test_workloads_agree_and_are_reported(part: int, tmp_path: Path) -> None:
-    names = TODAY[part::PARTS]
+def test_workloads_agree_and_are_reported(tmp_path: Path) -> None:
+    names = TODAY
     code, messages, results = bench(tmp_path, "--peers", "tensorswap", "numpy", "jax", "--only", *names, *cache())
     assert troubles(results) == [], messages
     assert code == 0, messages

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ def tiny_strips(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("tiny_strips")
-@pytest.mark.parametrize("entry", share(CORPUS, 6), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", share(CORPUS, 8), ids=lambda entry: entry.name)
 def test_fixed_programs_in_tiny_strips(entry: Entry) -> None:
     random = np.random.default_rng(5)
     program, arrays = ts.program(entry.text), entry.inputs(random)
@@ -227,8 +228,7 @@ CONTRACTIONS = {
 }
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", CONTRACTIONS)
+@pytest.mark.parametrize(("name", "dtype"), share(product(CONTRACTIONS, [np.float32, np.float64]), 3))
 def test_contractions_with_their_adjoints(name: str, dtype: type) -> None:
     text, shapes = CONTRACTIONS[name]
     random = np.random.default_rng(4)

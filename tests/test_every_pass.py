@@ -18,6 +18,7 @@ from tensorswap.plan.prepare import PASSES, prepare
 from tensorswap.plan.work import Draft, Work
 from tensorswap.run.arguments import Bound, bind
 
+from .daily import share
 from .library.table import options_of
 from .test_library import FAMILIES, ROWS, Answer, adjoint, answers, rows_of
 
@@ -45,7 +46,7 @@ def verify(stage: Stage, bound: Bound) -> None:
             assert len(sizes.shapes[access.tensor]) == len(access.indices), access
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", share(FAMILIES, 3))
 def test_each_pass_leaves_a_sound_program(family: str) -> None:
     for row in rows_of(family):
         answer = answers(family)[row.name, 0]

@@ -17,7 +17,7 @@ from .daily import LONG
 from .generate import Case, programs
 
 PARTS = 8
-WANTED = (20_000 if LONG else 120) // PARTS  # different programs in each part
+WANTED = (20_000 if LONG else 80) // PARTS  # different programs in each part
 SEED = int(os.environ.get("TENSORSWAP_SEED") or secrets.randbits(32))  # other programs in every run
 
 check = settings(max_examples=2 * WANTED, deadline=None, database=None, suppress_health_check=list(HealthCheck))
