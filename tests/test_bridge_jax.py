@@ -21,7 +21,6 @@ from tensorswap import errors
 from tensorswap.bridges.jax_arrays import foreign_call, lowering
 from tensorswap.bridges.jax_arrays.primitive import Call
 
-from .daily import share
 from .generate import Case, programs
 
 jax.config.update("jax_enable_x64", True)
@@ -84,7 +83,7 @@ def check_equal(found: Any, expected: Any) -> None:
 EAGER = ("call", "grad", "jvp", "vmap", "vmap of grad", "grad of vmap", "grad of grad")
 
 
-@pytest.mark.parametrize("name", share(TRANSFORMATIONS, 3))
+@pytest.mark.parametrize("name", TRANSFORMATIONS)
 def test_transformations_are_those_of_jax(name: str) -> None:
     expected = jax.jit(lambda: TRANSFORMATIONS[name](plain))()
     check_equal(jax.jit(lambda: TRANSFORMATIONS[name](linear))(), expected)

@@ -15,7 +15,7 @@ import tensorswap
 
 from .planted.fault import Fault
 from .planted.faults import FAULTS
-from .planted.plant import Outcome, copied, tried
+from .planted.plant import Outcome, copied, run, selections, tried
 
 PACKAGE = Path(tensorswap.__file__).parent
 PLANTED = {fault.name: fault for fault in FAULTS}
@@ -41,6 +41,11 @@ def test_every_row_applies_once_and_compiles(fault: Fault) -> None:
     for test in fault.tests:
         file, _, name = test.partition("::")
         assert f"def {name.partition('[')[0]}(" in (PACKAGE.parent / file).read_text(), test
+
+
+def test_every_test_that_a_row_names_is_there(sound: Path) -> None:
+    found = run(sound, ["--collect-only", "-q", *selections(FAULTS)])
+    assert found == Outcome(False, "all tests pass"), found.by
 
 
 def test_there_are_sixty_of_many_kinds() -> None:

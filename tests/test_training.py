@@ -62,10 +62,11 @@ def check_equal(one: Any, other: Any) -> None:
             np.testing.assert_array_equal(array, getattr(other, kind)[name], err_msg=name)
 
 
-OPTIMIZERS = ["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw", "lion"]
+OPTIMIZERS = ["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adamw", "lion"]
+CASES = [("adam", "float64"), *share([("adam", "float32"), *product(OPTIMIZERS, ["float32", "float64"])], 4)]
 
 
-@pytest.mark.parametrize(("optimizer", "dtype"), share(product(OPTIMIZERS, ["float32", "float64"]), 3))
+@pytest.mark.parametrize(("optimizer", "dtype"), CASES)
 def test_fit_makes_the_steps_that_step_makes(model: ts.Program, optimizer: str, dtype: str) -> None:
     given = data(70, dtype)
     result = fit(model, given, optimizer=optimizer, epochs=2, seed=4)
