@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..room import SMALL
 from .execute import NOTHING, Executable
 from .interrupt import LONG, STOP
 from .objects import object_layout
@@ -17,6 +18,7 @@ Array = NDArray[Any]
 WORD = np.dtype(np.int64)
 NUMBERS = (float, int, bool)
 LARGEST = 2**31  # whole numbers that every type takes as they are
+LARGE = float(np.finfo(np.float32).max)
 LIGHT = 100e3  # nanoseconds of work, by a guess, for which other threads of Python can wait
 
 Call = Callable[[Mapping[str, Any]], "dict[str, Array] | None"]
@@ -47,21 +49,41 @@ class Again:
         self.updated = [(old, dtype) for old, _, dtype, _ in context.results if old is not None]
         numbers = {k for k, _, _ in self.numbers}
         arrays = [np.zeros((), d) if k in numbers else given[name] for k, (name, d) in enumerate(known.inputs)]
+        odd = [k for k, (_, dtype) in enumerate(known.inputs) if not _is_plain(arrays[k], dtype)]
+        self.converted = [(k, arrays[k].dtype, arrays[k].shape, known.inputs[k][1]) for k in odd]
+        for k, _, _, dtype in self.converted:
+            arrays[k] = np.array(arrays[k], dtype, order="C")
         between = [ranges.get(name) for name in self.names]
-        checks = [Check(a.dtype, a.shape, a.strides, b) for a, b in zip(arrays, between, strict=True)]
+        words = [b if a.dtype == WORD else None for a, b in zip(arrays, between, strict=True)]
+        self.between = [(k, *b) for k, b in enumerate(between) if b is not None and words[k] is None]
+        checks = [Check(a.dtype, a.shape, a.strides, b) for a, b in zip(arrays, words, strict=True)]
         self.frame = Frame(known.table, context.words, context.links, context.memory_slot + 1, known.work, checks)
         made = [(shape, dtype) for _, shape, dtype, _ in context.results]
         fresh = all(old is None and start is None for old, _, _, start in context.results)
-        bare = not (self.fixed or self.numbers or known.scalars or known.limited or context.size)
+        self.bare = not (self.fixed or self.numbers or self.converted or self.between)
+        bare = not (known.scalars or known.limited or context.size)
         self.made = made if fresh and bare and known.work < LONG else None
         self.outputs = context.outputs
 
     def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Array] | None:
         """The outputs, or None for a call of another kind."""
-        if type(arguments) is not dict or len(arguments) != self.count:
+        arrays = self.taken(arguments)
+        if arrays is None:
             return None
         if self.made is not None:
-            return self.at_once(arguments, self.made)
+            return self.at_once(arrays, self.made)
+        for k, dtype in self.updated:  # these are copied before the check
+            if type(arrays[k]) is not np.ndarray or arrays[k].dtype != dtype:
+                return None
+        for array in arrays:  # the runner tells the same, but only after memory was taken for the results
+            if type(array) is not np.ndarray:
+                return None
+        return self.complete(arrays, self.frame)
+
+    def taken(self, arguments: Mapping[str, Any]) -> list[Any] | None:
+        """What the runner looks at next; None for a call of another kind."""
+        if type(arguments) is not dict or len(arguments) != self.count:
+            return None
         for name, value in self.fixed.items():
             found = arguments.get(name)
             if type(found) is not int or found != value:
@@ -74,27 +96,24 @@ class Again:
             number = arrays[k]
             if type(number) is not kind or (kind is int and not -LARGEST <= number <= LARGEST):
                 return None
-            if kind is float:
+            if kind is float and not -LARGE <= number <= LARGE:
                 with np.errstate(over="ignore"):  # a number too large for the type of the others is infinite
                     arrays[k] = np.array(number, dtype)
             else:
                 arrays[k] = np.array(number, dtype)
-        for k, dtype in self.updated:  # these are copied before the check
-            if type(arrays[k]) is not np.ndarray or arrays[k].dtype != dtype:
+        for k, dtype, shape, wanted in self.converted:
+            array = arrays[k]
+            if type(array) is not np.ndarray or array.dtype != dtype or array.shape != shape:
                 return None
-        for array in arrays:  # the runner tells the same, but only after memory was taken for the results
-            if type(array) is not np.ndarray:
+            arrays[k] = np.array(array, wanted, order="C")
+        for k, low, high in self.between:
+            array = arrays[k]
+            if type(array) is not np.ndarray or (array.size and (array.min() < low or array.max() > high)):
                 return None
-        return self.complete(arrays, self.frame)
+        return arrays
 
-    def at_once(
-        self, arguments: Mapping[str, Any], made: list[tuple[tuple[int, ...], np.dtype[Any]]]
-    ) -> dict[str, Array] | None:
-        """The same for kernels that need arrays and nothing else: what is no array as expected, the runner tells."""
-        try:
-            arrays = [arguments[name] for name in self.names]
-        except KeyError:
-            return None
+    def at_once(self, arrays: list[Any], made: list[tuple[tuple[int, ...], np.dtype[Any]]]) -> dict[str, Array] | None:
+        """For kernels that need arrays and nothing else: what is no array as expected, the runner tells."""
         for shape, dtype in made:
             arrays.append(np.empty(shape, dtype))
         arrays.append(NOTHING)
@@ -109,6 +128,7 @@ def _short(again: Again, made: list[tuple[tuple[int, ...], np.dtype[Any]]]) -> C
     from .frame import WRONG  # as above
 
     names, count, outputs, frame, empty = again.names, again.count, again.outputs, again.frame, np.empty
+    bare, taken = again.bare, again.taken
     run, table, header, links, space = frame.run_under_lock, frame.table, frame.header, frame.links, frame.space
 
     def call(arguments: Mapping[str, Any]) -> dict[str, Array] | None:
@@ -116,10 +136,15 @@ def _short(again: Again, made: list[tuple[tuple[int, ...], np.dtype[Any]]]) -> C
             return None
         if STOP.value:  # other kernels are being stopped: these would stop too
             return again(arguments)
-        try:
-            arrays = [arguments[name] for name in names]
-        except KeyError:
+        if bare:
+            try:
+                arrays = [arguments[name] for name in names]
+            except KeyError:
+                return None
+        elif (found := taken(arguments)) is None:
             return None
+        else:
+            arrays = found
         for shape, dtype in made:
             arrays.append(empty(shape, dtype))
         arrays.append(NOTHING)
@@ -136,14 +161,20 @@ def _has_lock() -> bool:
 
 
 def can_be_made(known: Executable, given: Mapping[str, Any], ranges: Mapping[str, tuple[int, int]]) -> bool:
-    """Whether calls like this one need nothing but kernels: plain arrays as they are and numbers, and no libraries."""
+    """Whether calls like this one need nothing but kernels: arrays, of which those may be copied that are too small to
+    ask for room, and numbers, and no libraries."""
     return (
         object_layout() is not None
         and known.products is None
         and bool(known.kernels)
         and all(name in known.loops.inputs or type(value) is int for name, value in given.items())
-        and all(type(given.get(name)) in NUMBERS or _is_plain(given.get(name), dtype) for name, dtype in known.inputs)
-        and all(type(given[name]) is np.ndarray and given[name].dtype == WORD for name in ranges)
+        and all(
+            type(value := given.get(name)) in NUMBERS
+            or _is_plain(value, dtype)
+            or (type(value) is np.ndarray and not known.limited and value.size * dtype.itemsize < SMALL)
+            for name, dtype in known.inputs
+        )
+        and all(type(given[name]) is np.ndarray for name in ranges)
     )
 
 

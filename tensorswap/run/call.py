@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Signature = tuple[Any, ...]
+PLAIN = (np.ndarray, float, int, bool)
 
 
 @dataclass
@@ -83,25 +84,26 @@ class Caller:
         self.standing = defaults(loops)
         self.sizing = {*loops.static_names, *loops.indices}  # names whose numbers are part of the program
         self.told = False  # that calls are interpreted
+        self.foreign = False  # whether the last call had something else than arrays and numbers of Python's
 
     def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Array]:
         try:
             again = self.again
+            if self.foreign:
+                arguments = self.plain(arguments)
             results = None if again is None else again(arguments)
             return self.compiled(arguments) if results is None else results
         except Undecided:
             return self.interpreted(arguments, "kernels met something that they cannot decide")
 
     def compiled(self, arguments: Mapping[str, Any]) -> dict[str, Array]:
-        if self.standing:
-            arguments = {**self.standing, **arguments}
-        signature = self.signature(arguments)
-        if signature is None:
-            arguments = {name: self.plain(name, value) for name, value in arguments.items()}
-            signature = self.signature(arguments)
-            results = None if self.again is None else self.again(arguments)
+        plain = self.plain(arguments)
+        if plain is not arguments and self.again is not None:
+            results = self.again(plain)
             if results is not None:
                 return results
+        arguments = plain
+        signature = self.signature(arguments)
         known = self.prepared.get(signature) if signature is not None else None
         if known is not None and known.executable is not None and known.covers(arguments):
             if can_be_made(known.executable, arguments, known.ranges):
@@ -153,10 +155,14 @@ class Caller:
                 return None
         return tuple(parts)
 
-    def plain(self, name: str, value: Any) -> Any:
-        """An argument as an array or a number of Python's, if it can be one."""
-        if type(value) in (np.ndarray, float, int, bool):
-            return value
+    def plain(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """All arguments, as arrays and numbers of Python's if they can be such."""
+        found = {**self.standing, **arguments} if self.standing else arguments
+        other = [name for name, value in found.items() if type(value) not in PLAIN]
+        self.foreign = bool(other) or found is not arguments
+        return {**found, **{name: self.as_plain(name, found[name]) for name in other}} if other else found
+
+    def as_plain(self, name: str, value: Any) -> Any:
         if name in self.loops.inputs:
             return as_array(name, value)
         whole = isinstance(value, np.integer) or (isinstance(value, np.ndarray) and not value.ndim)
