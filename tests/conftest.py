@@ -21,6 +21,7 @@ from tensorswap.program import Program
 from tensorswap.run import machine_code
 
 from . import daily
+from .running_command import Command
 
 os.environ.setdefault("TENSORSWAP_CACHE", str(Path(tempfile.gettempdir()) / f"tensorswap-tests-{os.getuid()}"))
 
@@ -64,3 +65,9 @@ def optimised(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 def interpreted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.node.get_closest_marker("compiled") is None:
         monkeypatch.setattr(Program, "__call__", Program.run_reference)
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command `tensorswap`, as a user runs it."""
+    return Command(capsys)
