@@ -276,6 +276,15 @@ FOUND = {  # programs that once went wrong
                "Y[i] = F[size(t)+1,i] * 2 + F[size(t),i]", {"a": (5,), "b": (5,), "c": (6,)}),
     "fractions_in_guards": ("Y[i] += X[i] * Z[j] if 0.5 < i <= 3.5 and j < i + 1.5 and 0.5*i < j",
                             {"X": (7,), "Z": (5,)}),
+    "diagonal_in_steps": ("size(i) = 3\nfor t:\n    U[t,t] = X[t]\n    Y[t] max= U[t,i]\nreturn Y", {"X": (3,)}),
+    "stride_and_another_size": ("Y[i] += X[2*i+p]*W[p] if p < size(V, 0)\nz += V[v]\nreturn Y",
+                                {"X": (7,), "W": (3,), "V": (2,)}),
+    "stride_of_a_short_index": ("size(Y, 0) = 12\nsize(i) = 4\nY[i] += X[i//2]*W[p] if i % 2 == 0",
+                                {"X": (6,), "W": (1,)}),
+    "stride_beside_a_branch": ("size(i) = 5\nY[i] += X[i//2]*(Z[i+1] if i < size(i)-1 else 0.5) if i % 2 == 0",
+                               {"X": (3,), "Z": (5,)}),
+    "stride_beside_an_or": ("size(i) = 5\nY[i] += X[i//2] if i % 2 == 0 and (i == 0 or Z[i-1] > 0)",
+                            {"X": (3,), "Z": (4,)}),
     "fraction_that_keeps_a_read_in_bounds": ("Y[i] = X[i-1] + Z[i] if i > 0.5", {"X": (4,), "Z": (5,)}),
 }  # fmt: skip
 

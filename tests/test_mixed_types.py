@@ -19,6 +19,7 @@ pytestmark = pytest.mark.compiled
 
 LARGE, WIDE, SINGLE = np.full(40, 2**40), np.linspace(1, 2, 30), np.linspace(1, 2, 40, dtype=np.float32) * 1e30
 ROUND = np.random.default_rng(1).standard_normal((40, 300)).astype(np.float32)
+ONES = np.ones((8, 8))
 TABLE = np.full((30, 40), 2**40)
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "whole factors": ("Y[i] += c[i]*a[j]*b[j]", {"c": WIDE, "a": LARGE, "b": LARGE}),
@@ -44,6 +45,37 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "two single sums": ("Y[i] += A[i,0]\nY[i] += A[i,1]\nY[i] += c[i]", {"A": ROUND, "c": np.ones(40)}),
     "a sum for all rows": ("Y[n,k] += c[n]\nY[n,k] += S[k,d]", {"c": WIDE, "S": np.full((9, 40), 2**60)}),
     "a single sum for all rows": ("Y[n,k] += c[n]\nY[n,k] += S[k,d]", {"c": WIDE, "S": ROUND}),
+    "numbers behind": ("Z[i,l] += A[i,j]*B[j,l]*a*b", {"A": ONES, "B": ONES, "a": 2**40, "b": 2**40}),
+    "numbers behind three": ("Z[i,l] += A[i,j]*B[j,k]*C[k,l]*a*b", {
+        "A": ONES, "B": ONES, "C": ONES, "a": np.array(2**40), "b": np.array(2**40)}),
+    "single numbers behind": ("Z[i,l] += A[i,j]*B[j,l]*a*b", {
+        "A": ONES, "B": ONES, "a": np.array(0.1, np.float32), "b": np.array(0.7, np.float32)}),
+    "sizes": ("Z[i,l] += A[i,j]*B[j,l]*size(i)**11*size(l)**11", {"A": ONES, "B": ONES}),
+    "large numbers in the text": (
+        "Z[i,l] += A[i,j]*1099511627776*B[j,k]*1099511627776*C[k,l]", {"A": ONES, "B": ONES, "C": ONES}),
+    "a product that another sum has": (
+        "Y[i,l] += A[i,j]*B[j,k]*C[k,l]\nZ[i,l] += A[i,j]*B[j,k]*C[k,l]\nZ[i,l] += D[i,l]\nreturn Z",
+        {"A": np.full((9, 40), 2**21), "B": np.full((40, 30), 2**20), "C": np.full((30, 8), 2**19),
+         "D": np.ones((9, 8))},
+    ),
+    "a single divisor": ("Z[i,l] += A[i,j]/b[j,l]", {"A": np.ones((9, 40)), "b": np.full((40, 30), 3, np.float32)}),
+    "a single divisor of three": (
+        "Z[i,l] += A[i,j]*A[i,j]*B[j,l]/b[j]", {"A": ONES, "B": ONES, "b": np.full(8, 3, np.float32)}),
+    "indices with fractions": (
+        "Y[i,l] += A[i,k]*(0.1+k)*(0.3+k)*B[k,l]", {"A": np.ones((9, 40), int), "B": np.ones((40, 8), np.float32)}),
+    "functions of indices": (
+        "Y[i,l] += A[i,k]*B[k,l]*tanh(0.1*k*l)", {"A": np.ones((9, 40), int), "B": np.ones((40, 8), np.float32)}),
+    "a tensor of indices": (
+        "W[k] = 0.1 + k\nY[i,l] += A[i,k]*W[k]*B[k,l]\nreturn Y",
+        {"A": np.ones((9, 40), int), "B": np.ones((40, 8), np.float32)}),
+    "indices beside whole numbers": (
+        "Y[i,k] = A[i,k]*(0.1+k)\nz += B[k,l]\nreturn Y", {"A": np.ones((9, 40), int), "B": ROUND.reshape(40, -1)}),
+    "large indices": (
+        "Z[i,l] += A[i,k]*(2**40+k)*(2**40+k)*B[k,l]", {"A": np.ones((9, 40)), "B": np.ones((40, 8))}),
+    "two sums of indices": ("Y[i] += 2**62 + i\nY[i] += 2**62 + i\nY[i] += X[i]", {"X": np.ones(3)}),
+    "unsigned labels": (
+        "L[n,c] = X[n,c]*(c-3)\nloss += L[n,label[n]]\nreturn loss",
+        {"X": np.ones((3, 40)), "label": np.zeros(3, np.uint64)}),
     "in a block": ("for t:\n  Y[t] += c[t]*a[j]*b[j]*d[t]", {"c": WIDE, "d": WIDE, "a": LARGE, "b": LARGE}),
 }  # fmt: skip
 
@@ -68,6 +100,18 @@ def test_nor_is_a_part_of_a_gradient(name: str) -> None:
     found, wanted = gradient(arrays), gradient.run_reference(arrays)
     for key in wide:
         np.testing.assert_allclose(found[f"{key}.grad"], wanted[f"{key}.grad"], rtol=1e-12, err_msg=key)
+
+
+def test_whole_and_other_numbers_are_told_apart() -> None:
+    arrays = {"X": np.full(3, 2**40)}
+    program = ts.program("Y[i] = sqrt(X[i]**2)\nZ[i] = sqrt(X[i]**2.0)\nreturn Y, Z")
+    with np.errstate(over="ignore"):
+        expected = program.run_reference(arrays)
+    for name, array in program(arrays).items():
+        np.testing.assert_array_equal(array, expected[name])
+    signs = ts.program("Y[i] = 1 / tanh(X[i] * 0.0)\nZ[i] = 1 / tanh(X[i] * -0.0)\nreturn Y, Z")(X=np.ones(2))
+    assert (signs["Y"] == np.inf).all()
+    assert (signs["Z"] == -np.inf).all()
 
 
 def test_factors_of_one_type_are_not_copied() -> None:

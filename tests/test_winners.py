@@ -81,6 +81,43 @@ def test_what_follows_a_winner_is_right(name: str) -> None:
         assert (gradient(empty)["X.grad"] == 0).all()
 
 
+def test_a_row_without_a_candidate_has_no_winner() -> None:
+    """Also where candidates are many enough for two loops."""
+    X = np.random.default_rng(1).standard_normal((40, 40))
+    row = np.arange(40) % 3
+    for text in ("b[i] argmax= X[i,j] if j < i", "b[i] argmin= X[i,j] if j < r[i]",
+                 "b[i] argmax= X[i,j] if j < r[i] and j >= 1"):  # fmt: skip
+        program = ts.program(text)
+        arrays = {name: value for name, value in {"X": X, "r": row}.items() if name in program.inputs}
+        expected = program.run_reference(arrays)
+        assert (expected == -1).any()
+        np.testing.assert_array_equal(program(arrays), expected)
+
+
+APART = {
+    "places": "m[i] max= X[i,j] if j < 2\nm[i] max= Z[i,j] if j >= 2\nloss += m[i]",
+    "values": "m[i] min= X[i,j] if Z[0,j] > 0\nm[i] min= Z[i,j] if not Z[0,j] > 0\nloss += m[i]",
+    "a diagonal": "m max= X[i,j] if i == j\nm max= Z[i,j] if i != j\nloss += m",
+    "products": "m[i] *= X[i,j] if j < 2\nm[i] *= Z[i,j] if j >= 2\nloss += m[i]",
+    "elements": "m[i] max= X[i,j] if i < 2\nm[i] max= Z[i,j] if i >= 2\nloss += m[i]",
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_statements_with_opposite_guards_may_meet(name: str) -> None:
+    random = np.random.default_rng(5)
+    arrays = {"X": random.standard_normal((4, 4)), "Z": random.standard_normal((4, 4))}
+    program = ts.program(f"{APART[name]}\nreturn loss")
+    ts.gradcheck(program, arrays, wrt=["X", "Z"])
+
+
+@pytest.mark.parametrize("operator", ["max=", "min=", "*="])
+def test_what_every_step_does_again_has_no_derivative(operator: str) -> None:
+    program = ts.program(f"for t:\n    m[i] {operator} w[i]\n    C[t,i] = X[t,i]\nreturn m, C")
+    with pytest.raises(ts.SwapError, match="in every step of `for t`"):
+        program.adjoint(wrt=["w"], of=["m"])
+
+
 def test_readers_of_a_winners_adjoint_look_at_the_winner_alone() -> None:
     text = str(ts.program(ROUTED["a root between"]).grad(wrt=["X", "C"]))
     assert "D.grad" not in text

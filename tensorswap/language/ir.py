@@ -14,6 +14,7 @@ many axes it stands for. Every node knows its source span, which plays no part i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -32,11 +33,21 @@ class Node:
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Number(Node):
-    """A number as it is written: `2` is whole, `2.0` is not."""
+    """A number as it is written: `2` is whole, `2.0` is not, and `0.0` is not `-0.0`."""
 
     value: int | float
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Number) or self.value != other.value:
+            return False
+        if isinstance(self.value, float) != isinstance(other.value, float):
+            return False
+        return self.value != 0 or math.copysign(1, self.value) == math.copysign(1, other.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class Expressions:
         """The type that an expression is computed in."""
         kind = self.types.of(node)
         if kind.weak and kind.dtype.kind == "f":
-            return self.layout.default
+            return self.layout.weak
         return INT if kind.dtype.kind in "iu" else kind.dtype
 
     def best(self, loops: ir.Loops, target: str) -> np.dtype[Any]:

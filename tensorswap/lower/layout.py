@@ -19,7 +19,8 @@ from ..language import ir
 from ..language.bounds import folded
 from ..language.ir import Expr, Number
 from ..language.sizes import Sizes
-from ..language.types import Types
+from ..language.types import DOUBLE, Types
+from ..lazy import cached_property
 
 FEW = 8  # values of a leading index below which no tile of several rows fits
 
@@ -87,6 +88,12 @@ class Layout:
     beside: dict[Tensor, tuple[int, np.dtype[Any]]] = field(default_factory=dict)  # memory for what is no tensor
 
     # -- types
+
+    @cached_property
+    def weak(self) -> np.dtype[Any]:
+        """What numbers are computed in that take the type of what they meet: the widest that any of them can meet."""
+        wide = any(kind.dtype == DOUBLE and not kind.weak for kind in self.types.tensors.values())
+        return DOUBLE if wide else self.default
 
     def settled(self, kind: Any) -> np.dtype[Any]:
         """The type behind a kind: weak floats take the program's own."""

@@ -17,7 +17,7 @@ from ..kernel.registers import registers
 from ..language import ir
 from ..language.affine import affine, is_constant
 from ..language.bounds import at_least_zero
-from ..language.build import ONE, conjuncts, divide, multiply
+from ..language.build import conjuncts
 from ..language.ir import Expr, Number
 from .expression import Expressions
 from .layout import Layout
@@ -53,6 +53,9 @@ class Operand:
 EASE = {Mode.DIRECT: 2.0, Mode.AHEAD: 1.8, Mode.PACKED: 1.5}
 
 
+Scale = tuple[tuple[str, Expr], ...]  # numbers by which a product is multiplied or divided, one after the other
+
+
 @dataclass(frozen=True)
 class Contraction:
     """The roles of tensors and indices."""
@@ -61,7 +64,7 @@ class Contraction:
     a: Operand
     b: Operand
     summed: tuple[str, ...]  # the last one innermost
-    scale: Expr
+    scale: Scale
     guards: tuple[Expr, ...] = ()  # on row and column
     bounds: tuple[Expr, ...] = ()  # on row and the summed index: at least 0
     masks: tuple[Expr, ...] = ()  # the same on column and the summed index: panels of b hold zeros where they fail
@@ -76,21 +79,21 @@ class Contraction:
         return self.b.along
 
 
-def factors(value: Expr) -> tuple[list[ir.Access], Expr] | None:
-    """The two accesses of a product and the constant beside them; None if the value is anything else."""
+def factors(value: Expr) -> tuple[list[ir.Access], Scale] | None:
+    """The two accesses of a product and the numbers beside them; None if the value is anything else."""
     match value:
         case ir.Access():
-            return ([value], ONE) if value.indices else ([], value)
+            return ([value], ()) if value.indices else ([], (("*", value),))
         case ir.Unary(operator="-", operand=operand):
             inner = factors(operand)
-            return (inner[0], multiply(Number(-1), inner[1])) if inner else None
+            return (inner[0], (("*", Number(-1)), *inner[1])) if inner else None
         case ir.Binary(operator="*" | "/" as operator, left=left, right=right):
             a = factors(left)
             if operator == "/":
-                return (a[0], divide(a[1], right)) if a and is_constant(right) else None
+                return (a[0], (*a[1], ("/", right))) if a and is_constant(right) else None
             b = factors(right)
-            return (a[0] + b[0], multiply(a[1], b[1])) if a and b else None
-    return ([], value) if is_constant(value) else None
+            return (a[0] + b[0], a[1] + b[1]) if a and b else None
+    return ([], (("*", value),)) if is_constant(value) else None
 
 
 def strides(access: ir.Access, layout: Layout) -> dict[str, int] | None:
@@ -115,7 +118,7 @@ class Product:
     sides: tuple[tuple[ir.Access, dict[str, int]], tuple[ir.Access, dict[str, int]]]
     free: list[str]
     summed: tuple[str, ...]
-    scale: Expr
+    scale: Scale
 
 
 class Roles:

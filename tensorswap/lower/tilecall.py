@@ -27,6 +27,8 @@ from ..kernel.ir import (
     joined,
     least,
     most,
+    number,
+    type_of,
     word,
 )
 from ..language import ir
@@ -101,7 +103,13 @@ class TileWriter:
         return Panel(self.layout.tensor(y.tensor), self.write.offset(y), across, along)
 
     def scale(self) -> Value:
-        value = self.write.value(self.found.scale, self.tiling.dtype)
+        """Computed in the type of the sums: the numbers may be of a narrower one, in which they do not fit."""
+        dtype = self.tiling.dtype
+        one = number(1, type_of(dtype))
+        value: Value = one
+        for operator, factor in self.found.scale:
+            other = self.write.value(factor, dtype)
+            value = value / other if operator == "/" else other if value is one else value * other
         return -value if self.statement.operator == "-=" else value
 
     def keep(self) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -57,7 +58,7 @@ class WinnerWriter:
             winner, first = scope.set("best", Load(best, at)), scope.set("first", Load(held, at))
             if len(reduced) == 1 and not remaining and self.is_worth_two_loops(statement, reduced[0]):
                 new, place = self.in_two_loops(statement, reduced[0], ranges[-1], position, dtype)
-                self.beat(statement, winner, first, new, place, dtype)
+                self.beat(statement, winner, first, new, place, dtype, [compare("<", place, word(NOWHERE))])
             else:
                 with ExitStack() as inner:
                     for index, bounds in zip(order[split:], ranges[split:], strict=True):
@@ -69,14 +70,15 @@ class WinnerWriter:
             scope.store(held, at, first)
 
     def beat(
-        self, statement: Planned, winner: Variable, first: Variable, new: Value, position: Value, dtype: np.dtype[Any]
-    ) -> None:
-        """A candidate that is better takes the place of the winner."""
+        self, statement: Planned, winner: Variable, first: Variable, new: Value, position: Value, dtype: np.dtype[Any],
+        there: Sequence[Value] = (),
+    ) -> None:  # fmt: skip
+        """A candidate that is better takes the place of the winner, if it is there at all."""
         beats = joined("either", [compare("<", first, 0), compare(_sign(statement), new, winner)])
         if dtype.kind == "f":  # a NaN beats all numbers
             unlike = joined("both", [compare("!=", new, new), compare("==", winner, winner)])
             beats = joined("either", [beats, unlike])
-        better = self.scope.set("better", beats)
+        better = self.scope.set("better", joined("both", [*there, beats]))
         self.scope.add(Set(winner, Choice(better, new, winner)), Set(first, Choice(better, position, first)))
 
     def is_worth_two_loops(self, statement: Planned, index: str) -> bool:

@@ -16,10 +16,10 @@ import numpy as np
 
 from ..language import ir
 from ..language.affine import is_constant
-from ..language.build import ONE, conjunction, conjuncts, divide, multiply, product
+from ..language.build import conjunction, conjuncts, product
 from ..language.ir import Expr
 from ..language.types import accumulated
-from .work import Draft, Work, product_of, statements_in
+from .work import Draft, Work, divided, product_of, scaled, statements_in
 
 EXHAUSTIVE = 6  # factors up to which every order is tried
 
@@ -46,14 +46,21 @@ class _Step:
     held: ir.Access | None  # where its values are
     final: _Final | None = None  # or the statement that adds them to their target, which can hold them apart
 
+    @property
+    def value(self) -> Expr:
+        if self.held is not None:
+            return self.held
+        assert self.final is not None
+        return self.final.product
+
 
 @dataclass(frozen=True)
 class _Final:
-    """The last statement of a sum, as `scale` times the product that is shared: a factor of the product may be a number
-    that an earlier step added up, so the statement's own text does not tell the two apart."""
+    """The last statement of a sum: the product that is shared, times numbers, its `scale`. A factor of the product may
+    be a number that an earlier step added up, so the statement's own text does not tell the two apart."""
 
     statement: ir.Statement
-    scale: Expr
+    scale: list[Expr]
     product: Expr
 
 
@@ -87,19 +94,12 @@ class _Orderer:
             self.out.append(statement)
         self.written[statement.target.tensor] += 1
 
-    def leaves(self, value: Expr) -> tuple[list[_Leaf], Expr]:
-        """The factors that hold indices, and the product of the others."""
+    def leaves(self, value: Expr) -> tuple[list[_Leaf], list[Expr]]:
+        """The factors that hold indices, and the others."""
         over, under = product_of(value)
-        scale: Expr = ONE
-        found = []
-        for number, factor in enumerate((*over, *under)):
-            join = multiply if number < len(over) else divide
-            if ir.index_names(factor):
-                value = join(ONE, factor)
-                found.append(_Leaf(value, Counter([self.key(value)])))
-            else:
-                scale = join(scale, factor)
-        return found, scale
+        factors = [*over, *map(divided, under)]
+        found = [_Leaf(f, Counter([self.key(f)])) for f in factors if ir.index_names(f)]
+        return found, [f for f in factors if not ir.index_names(f)]
 
     def key(self, value: Expr) -> Hashable:
         """A value at this moment: a tensor that is written again is another one."""
@@ -119,14 +119,17 @@ class _Orderer:
                 return False
         if any(isinstance(n, ir.Access) for e in statement.target.indices for n in ir.walk(e)):
             return False
+        below = map(divided, product_of(statement.value)[1])
+        if any(self.draft.is_narrower(factor, statement.target.tensor) for factor in below):
+            return False  # to divide by it is not to multiply by what 1 / it is in its own type
         largest = max(self.draft.volume(s) for s in (ir.index_names(statement.target), *(x.indices for x in leaves)))
         return self.draft.volume(statement.indices) > largest
 
-    def take_apart(self, statement: ir.Statement, leaves: list[_Leaf], scale: Expr) -> None:
+    def take_apart(self, statement: ir.Statement, leaves: list[_Leaf], scale: list[Expr]) -> None:
         atoms = conjuncts(statement.guard)
         guard = frozenset().union(*(ir.index_names(atom) for atom in atoms)) if atoms else frozenset()
         target = ir.index_names(statement.target)
-        leaves = self.reuse(leaves, target | guard, frozenset(atoms))
+        leaves = self.reuse(statement, leaves, target | guard, frozenset(atoms))
         while len(leaves) > 2:
             if len(leaves) < EXHAUSTIVE:
                 steps = [self.shared_pair(statement, leaves, target | guard)]
@@ -141,7 +144,7 @@ class _Orderer:
                 leaves.append(self.step(self.widened(chosen, statement), needed, atoms))
         leaves = self.widened(leaves, statement)
         last = product(leaf.value for leaf in leaves)
-        final = replace(statement, value=multiply(scale, last))
+        final = replace(statement, value=scaled(last, scale))
         self.out.append(final)
         own = frozenset().union(*(leaf.indices for leaf in leaves))
         if all(isinstance(e, ir.Index) for e in statement.target.indices) and guard <= target <= own:
@@ -209,13 +212,15 @@ class _Orderer:
         equation = f"{','.join(terms)}->{''.join(letter[i] for i in names if i in output)}"
         return _path(equation, shapes)
 
-    def reuse(self, leaves: list[_Leaf], output: frozenset[str], atoms: frozenset[Expr]) -> list[_Leaf]:
+    def reuse(
+        self, statement: ir.Statement, leaves: list[_Leaf], output: frozenset[str], atoms: frozenset[Expr]
+    ) -> list[_Leaf]:
         """The factors with steps that are known in the place of what they multiply."""
         for step in sorted(self.steps, key=lambda s: -sum(s.parts.values())):
             together: Counter[Hashable] = sum((leaf.parts for leaf in leaves), Counter())
             if not all(together[part] >= count for part, count in step.parts.items()):
                 continue
-            if not step.guard <= atoms:
+            if not step.guard <= atoms or self.draft.is_narrower(step.value, statement.target.tensor):
                 continue
             inside: list[_Leaf] = []
             rest: list[_Leaf] = []
@@ -241,8 +246,9 @@ class _Orderer:
             position = next(k for k, item in enumerate(self.out) if item is final)
             indices = [e for e in final.target.indices if isinstance(e, ir.Index)]
             step.held = self.draft.tensor("shared", indices)
+            self.draft.types.learn(step.held.tensor, self.draft.types.of(step.final.product))
             first = ir.Statement(step.held, "+=", step.final.product, final.guard)
-            last = replace(final, value=multiply(step.final.scale, step.held))
+            last = replace(final, value=scaled(step.held, step.final.scale))
             self.out[position : position + 1] = [first, last]
         return step.held
 

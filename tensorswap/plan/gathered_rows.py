@@ -18,6 +18,7 @@ from dataclasses import replace
 from ..language import ir
 from ..language.build import conjunction
 from ..language.ir import Expr
+from ..language.types import UNSIGNED
 from .work import Work, product_of, whole_axes
 
 FEWER = 4  # elements of a row for each one that is read
@@ -68,6 +69,10 @@ def _compute_where_read(work: Work, name: str) -> Work:
             return ir.transform(writer.value, ir.substitute_indices(places))
         return node
 
+    taken = {n.tensor for s in readers for a in s.reads if a.tensor == name for e in a.indices for n in ir.walk(e)
+             if isinstance(n, ir.Access)}  # fmt: skip
+    if any(work.kinds[tensor].dtype == UNSIGNED for tensor in taken if tensor in work.kinds):
+        return work  # an index may be less than another number, an unsigned one wraps around
     if any({*ir.map_statement(s, change).indices} != {*s.indices} for s in readers):
         return work  # a sum over an index that nothing names any more would be a sum over nothing
     return work.made(ir.map_statement(s, change) for s in statements if s is not writer)

@@ -7,9 +7,9 @@ from dataclasses import replace
 from ..language import ir
 from ..language.affine import affine, is_constant
 from ..language.bounds import unproven
-from ..language.build import ONE, divide, multiply, product
+from ..language.build import product
 from ..language.ir import Expr
-from .work import Draft, for_each_statement, product_of
+from .work import Draft, divided, for_each_statement, product_of, scaled
 
 WORTHWHILE = 8  # points of the contraction for each element of the operand
 
@@ -19,13 +19,13 @@ def split_operands(draft: Draft, statement: ir.Statement, blocks: tuple[str, ...
     if statement.operator not in ir.SUM:
         return [statement]
     over, under = product_of(statement.value)
-    factors = [*over, *(divide(ONE, factor) for factor in under)]
+    factors = [*over, *map(divided, under)]
     large = [f for f in factors if not is_constant(f) and ir.index_names(f) - set(blocks)]
     around = [i for i in statement.indices if i not in blocks]
     summed = [i for i in around if i not in ir.index_names(statement.target)]
     if len(large) != 2 or not all(any(i in ir.index_names(f) for i in summed) for f in large):
         return [statement]
-    if draft.is_narrower(product(large), statement.target.tensor):
+    if any(draft.is_narrower(part, statement.target.tensor) for part in (product(large), *map(divided, under))):
         return [statement]  # its other factors, which come first, make it wide
     made: list[ir.Statement] = []
     held: dict[Expr, Expr] = {}
@@ -44,8 +44,7 @@ def split_operands(draft: Draft, statement: ir.Statement, blocks: tuple[str, ...
         held[factor] = access
     if not made:
         return [statement]
-    scale = product(f for f in factors if f not in large)
-    value = multiply(scale, product(held.get(f, f) for f in large))
+    value = scaled(product(held.get(f, f) for f in large), [f for f in factors if f not in large])
     return [*made, replace(statement, value=value)]
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from ..language.bound import Bound
 from ..language.stages import tell
-from ..language.types import Kind
 from .compare_inside import compare_inside
 from .contraction_order import order_products
 from .copy_before_change import copy_before_change
@@ -55,15 +54,8 @@ def prepare(bound: Bound, weights: Mapping[str, int] | None = None) -> Work:
     loops = bound.loops
     if loops.header is None:
         loops = replace(loops, returns=loops.outputs)  # in this order, whatever the passes move
-    work = Work(loops, bound.sizes, weights or {}, kinds=mixed_kinds(bound))
+    work = Work(loops, bound.sizes, weights or {}, kinds=bound.types.tensors)
     for run in PASSES:
         work = run(work)
         tell(run.__name__, work.loops, work.sizes, work.kinds)
     return work
-
-
-def mixed_kinds(bound: Bound) -> Mapping[str, Kind]:
-    """The kinds of all tensors, unless they are floating-point numbers of one type."""
-    kinds = bound.types.tensors
-    found = {kind.dtype for kind in kinds.values()}
-    return {} if len(found) == 1 and found.pop().kind == "f" else kinds

@@ -95,7 +95,7 @@ def _can_fold(work: Work, fold: _Fold) -> bool:
     if fold.slices > 1 and any(_is_contraction(s) for s in fold.statements):
         return False
     asked = any(ir.AxisSize(fold.tensor, fold.axis) in s.nodes for s in work.loops.statements)
-    return not asked and _writes_whole_slice(work, writer, fold.axis) and _meets_what_is_kept(work, fold, size)
+    return not asked and _writes_whole_slice(work, writer, fold) and _meets_what_is_kept(work, fold, size)
 
 
 def _meets_what_is_kept(work: Work, fold: _Fold, size: int) -> bool:
@@ -135,11 +135,11 @@ def _is_contraction(statement: ir.Statement) -> bool:
     return statement.operator in ir.SUM and bool(ir.candidates(statement)) and len(over) > 1
 
 
-def _writes_whole_slice(work: Work, statement: ir.Statement, axis: int) -> bool:
+def _writes_whole_slice(work: Work, statement: ir.Statement, fold: _Fold) -> bool:
     """Whether each step writes every element of its slice, once."""
-    names = [ir.bare(e) for k, e in enumerate(statement.target.indices) if k != axis]
-    shape = [n for k, n in enumerate(work.sizes.shapes[statement.target.tensor]) if k != axis]
-    if statement.guard is not None or None in names or len(set(names)) < len(names):
+    names = [ir.bare(e) for k, e in enumerate(statement.target.indices) if k != fold.axis]
+    shape = [n for k, n in enumerate(work.sizes.shapes[statement.target.tensor]) if k != fold.axis]
+    if statement.guard is not None or None in names or len(set(names)) < len(names) or fold.block.index in names:
         return False
     if any(i not in names for i in ir.candidates(statement) if i not in ir.index_names(statement.target)):
         return False

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from ..language import ir
 from ..language.affine import affine
-from ..language.build import ONE, conjunction, conjuncts, is_zero, multiply, subtract
+from ..language.build import ONE, conjunction, conjuncts, multiply, subtract
 from ..language.ir import Expr, Number
+from ..language.paths import always_read
 from .compare_inside import bounds_of
 from .work import Draft, for_each_statement, product_of
 
@@ -51,6 +52,9 @@ def _scattered(draft: Draft, statement: ir.Statement) -> tuple[ir.Statement, lis
             if index is None or any(index == other for other, _, _ in solved.values()):
                 return None
             atoms.remove(whole)
+            own = statement.target.indices.index(ir.Index(index))
+            if draft.sizes.index[index] != draft.sizes.shapes[statement.target.tensor][own]:
+                return None  # what bounds the target would not bound the index
             quotient = draft.index("quotient", draft.sizes.shapes[access.tensor][axis])
             rest = form.without(index).expression()
             value = subtract(multiply(place.right, quotient), rest)
@@ -67,17 +71,21 @@ def _scattered(draft: Draft, statement: ir.Statement) -> tuple[ir.Statement, lis
         return values.get(node.name, node) if isinstance(node, ir.Index) else node
 
     made = ir.map_statement(ir.map_statement(replace(statement, guard=conjunction(atoms)), change), again)
-    reads = [b for access in (made.target, *made.reads) for b in bounds_of(draft.sizes, access)]
-    others = [atom for atom in conjuncts(made.guard) if not _always(atom)]
-    return replace(made, guard=conjunction([*others, *reads])), [quotient.name for _, _, quotient in solved.values()]
+    reads = always_read(made.value, *conjuncts(made.guard))  # others are in bounds where they are read
+    inside = [b for access in (made.target, *reads) for b in bounds_of(draft.sizes, access)]
+    names = [quotient.name for _, _, quotient in solved.values()]
+    others = [atom for atom in conjuncts(made.guard) if not _holds(draft, atom, names)]
+    return replace(made, guard=conjunction([*others, *inside])), names
 
 
-def _always(atom: Expr) -> bool:
-    """A bound of an axis that an index now runs over."""
-    if not isinstance(atom, ir.Compare) or not isinstance(atom.left, ir.Index):
-        return False
-    low = atom.operator == ">=" and is_zero(atom.right)
-    return low or (atom.operator == "<" and isinstance(atom.right, ir.AxisSize))
+def _holds(draft: Draft, atom: Expr, quotients: list[str]) -> bool:
+    """Whether a bound of an axis holds for a quotient, which runs over one as long, by itself."""
+    match atom:
+        case ir.Compare(operator=">=", left=ir.Index(name=name), right=Number(value=0)):
+            return name in quotients
+        case ir.Compare(operator="<", left=ir.Index(name=name), right=ir.AxisSize(tensor=tensor, axis=axis)):
+            return name in quotients and draft.sizes.index[name] <= draft.sizes.shapes[tensor][axis]
+    return False
 
 
 def _split(draft: Draft, statement: ir.Statement, quotients: list[str]) -> list[ir.Statement]:

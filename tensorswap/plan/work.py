@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from itertools import count
@@ -11,6 +11,7 @@ from itertools import count
 import numpy as np
 
 from ..language import ir
+from ..language.build import ONE, divide, multiply, product
 from ..language.ir import Expr, Number
 from ..language.sizes import Sizes
 from ..language.types import Kind, Types, infer_types
@@ -28,7 +29,7 @@ class Work:
     sizes: Sizes
     weights: Mapping[str, int] = field(default_factory=dict)
     copies: frozenset[str] = frozenset()  # tensors that hold an input in another order of its axes
-    kinds: Mapping[str, Kind] = field(default_factory=dict)  # of all tensors, unless they are alike
+    kinds: Mapping[str, Kind] = field(default_factory=dict)  # of all tensors
 
     def volume(self, indices: Iterable[str]) -> int:
         return math.prod(self.weight(i) for i in set(indices))
@@ -43,7 +44,9 @@ class Work:
         if tensor not in self.kinds:
             return False
         kind, whole = self.types.of(value), self.kinds[tensor]
-        return not kind.weak and np.promote_types(kind.dtype, whole.dtype) != kind.dtype
+        if kind.weak and not whole.weak:
+            return True  # by itself it would take the type that is usual in the program
+        return np.promote_types(kind.dtype, whole.dtype) != kind.dtype
 
     @cached_property
     def types(self) -> Types:
@@ -122,6 +125,16 @@ def statements_in(item: ir.Item) -> list[ir.Statement]:
         return [s for inner in item.body for s in statements_in(inner)]
     assert isinstance(item, ir.Statement)
     return [item]
+
+
+def divided(factor: Expr) -> Expr:
+    """What stands below the line, as a factor."""
+    return divide(ONE, factor)
+
+
+def scaled(value: Expr, factors: Sequence[Expr]) -> Expr:
+    """A value by numbers. Several are taken one after the other: their product alone might not fit their type."""
+    return multiply(factors[0], value) if len(factors) == 1 else product([value, *factors])
 
 
 def product_of(value: Expr) -> tuple[list[Expr], list[Expr]]:

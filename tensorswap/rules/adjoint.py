@@ -108,6 +108,8 @@ class AdjointBuilder:
         found.sort(key=lambda c: self.wrt.index(c.access.tensor) if c.access.tensor in self.wrt else -1)
         if not found:
             return
+        if statement.operator in ("max=", "min=", "*="):
+            check_steps(statement, blocks)
         winner = self.helpers.winner(statement) if statement.operator in ("max=", "min=") else None
         others = self.helpers.others(statement) if statement.operator == "*=" else None
         for contribution in found:
@@ -166,6 +168,18 @@ class AdjointBuilder:
                     f"`{_at(access, ir.Index(index))} = ...`, which may read "
                     f"`{_at(access, ir.Binary('-', ir.Index(index), ONE))}`",
                 )
+
+
+def check_steps(statement: ir.Statement, blocks: tuple[ir.Block, ...]) -> None:
+    """Refuses what every step of a block does again: its part in the result would count as often."""
+    again = [block.index for block in blocks if block.index not in statement.indices]
+    if again:
+        raise DerivativeError(
+            f"{show_access(statement.target)} takes the same part with `{statement.operator}` in every step of `for "
+            f"{again[-1]}`",
+            statement.span,
+            "take the statement out of the block",
+        )
 
 
 def _is_forward(item: ir.Item, loops: ir.Loops) -> bool:

@@ -82,9 +82,9 @@ def _digits(terms: dict[str, ir.Expr], a: str, b: str, rules: SizeRules) -> bool
 def disjoint(first: ir.Statement, second: ir.Statement) -> bool:
     """Whether two targets never meet: some axis keeps them apart, or their guards exclude each other."""
     if first.target.indices == second.target.indices:
-        conditions = set(conjuncts(second.guard))
-        if any(opposite(atom) in conditions for atom in conjuncts(first.guard)):
-            return True
+        conditions, own = set(conjuncts(second.guard)), ir.bare_indices(first.target)
+        if any(opposite(atom) in conditions for atom in conjuncts(first.guard) if ir.index_names(atom) <= own):
+            return True  # of other indices, one value may hold for the first, and another for the second
     names = {*first.indices, *second.indices}
     sizes = {name: ir.Size(name) for name in names}
     for one, other in zip(first.target.indices, second.target.indices, strict=True):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..kernel.ir import Role
 from ..language import ir
 from ..language.bound import Bound
-from ..language.types import Types, identity, infer_types
+from ..language.types import DOUBLE, WEAK_FLOAT, Kind, Types, identity, infer_types
 from ..lazy import cached_property
 from ..lower.expression import Expressions
 from ..lower.kernel import KernelWriter, Lowered, joining_kernel
@@ -62,6 +62,10 @@ class Executable:
         known = {**bound.types.tensors, **work.kinds}  # a plan changes no type
         self.types: Types = infer_types(self.loops, bound.kinds, known)
         self.default = bound.dtype
+        if Kind(DOUBLE) in self.types.tensors.values():  # which weak ones may meet
+            for name in self.loops.written:
+                if self.types.tensors[name] == WEAK_FLOAT and name not in self.loops.outputs:
+                    self.types.learn(name, Kind(DOUBLE))
         self.constant = constant_indices(self.loops)
         self.kernels: list[Lowered] = []
         layout = self.layout()

@@ -8,8 +8,8 @@ from dataclasses import replace
 from ..language import ir
 from ..language.bound import Bound
 from ..language.sizes import infer, resolve
+from ..language.types import infer_types
 from ..plan.contraction_order import has_long_product, order_products
-from ..plan.prepare import mixed_kinds
 from ..plan.work import Work
 from ..rules.derivation import Derivation
 from ..rules.expand import expand
@@ -21,7 +21,7 @@ def derived_in_steps(
     """What to run for a call of a derivative: the same results, with intermediate products shared."""
     if not has_long_product(origin) or any(i not in bound.sizes.index for i in origin.indices):
         return bound
-    kinds = mixed_kinds(replace(bound, loops=origin))
+    kinds = infer_types(origin, bound.kinds).tensors
     work = order_products(Work(origin, bound.sizes, weights or {}, kinds=kinds))
     if len(work.kinds) > len(kinds):
         return bound  # a text cannot say that a product is wider than its factors
