@@ -195,6 +195,8 @@ OTHER_READS = [
         "Y[i] += X[(i+1)%size(i),2*i+p] * W[p] if p % 2 == 0 and inside",
         ({"X": (3, 4), "W": (3,), "i": 0}, {"X": (4, 9), "W": (3,), "i": 3}),
     ),
+    Read("turn_by_a_lost_index", "Y += X[(i+p)%size(i)]", vectors(4, 6, i=4, p=3)),
+    Read("turn_by_a_lost_index_of_two", "Y[q] += X[(i+p)%size(i),q+1]", ({"X": (4, 5), "i": 4, "p": 3, "q": 2},)),
     Read("turns_that_share", "Y[i,j] = X[(i+j)%size(i),(j-i)%size(j)]", ({"X": (3, 4), "i": 3, "j": 4},)),
     Read("turn_by_another_size", "Y[i] += X[(i+1)%size(j)] * W[j]", vectors(5, W=(4,), i=6)),
     Read("diagonal", "Y[i] = X[i,i]", ({"X": (1, 1)}, {"X": (4, 4)})),

@@ -50,6 +50,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "A": ONES, "B": ONES, "C": ONES, "a": np.array(2**40), "b": np.array(2**40)}),
     "single numbers behind": ("Z[i,l] += A[i,j]*B[j,l]*a*b", {
         "A": ONES, "B": ONES, "a": np.array(0.1, np.float32), "b": np.array(0.7, np.float32)}),
+    "a single number between": ("Y[j] += A[k,i]*A[k,i]*s*B[j,m]", {
+        "A": np.full((2, 5), 0.1), "s": np.array(0.3, np.float32), "B": np.full((3, 3), 0.7, np.float32)}),
     "sizes": ("Z[i,l] += A[i,j]*B[j,l]*size(i)**11*size(l)**11", {"A": ONES, "B": ONES}),
     "large numbers in the text": (
         "Z[i,l] += A[i,j]*1099511627776*B[j,k]*1099511627776*C[k,l]", {"A": ONES, "B": ONES, "C": ONES}),

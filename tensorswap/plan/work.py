@@ -133,8 +133,11 @@ def divided(factor: Expr) -> Expr:
 
 
 def scaled(value: Expr, factors: Sequence[Expr]) -> Expr:
-    """A value by numbers. Several are taken one after the other: their product alone might not fit their type."""
-    return multiply(factors[0], value) if len(factors) == 1 else product([value, *factors])
+    """A value by numbers. Those that have a type are taken one after the other, and last: their product alone, or that
+    with a part of the value, might not fit it."""
+    if len(factors) == 1 and isinstance(factors[0], Number):
+        return multiply(factors[0], value)
+    return product([value, *factors])
 
 
 def product_of(value: Expr) -> tuple[list[Expr], list[Expr]]:

@@ -80,6 +80,8 @@ def gather_form(
         solution = _solve(place, ir.Index(PENDING), open_indices, prefer, fresh)
         if solution is None:
             continue
+        if solution.turn and _vanishes(statement, axis, solution.pivot):
+            continue
         size = extent(source.tensor, axis)
         short = solution.turn and size != ir.Size(solution.pivot)  # it may leave the end of a longer axis alone
         if short and ir.Inside() in (*own, *conjuncts(statement.guard)):
@@ -140,6 +142,15 @@ def _isolate(pivot: str, coefficient: Expr, value: Expr) -> Solution:
         coefficient, value = Number(-coefficient.value), _flip(value)
     whole = ir.Compare("==", remainder(value, coefficient), ZERO)
     return Solution(pivot, floor_divide(value, coefficient), (whole,))
+
+
+def _vanishes(statement: ir.Statement, axis: int, pivot: str) -> bool:
+    """Whether a turn that is solved for its pivot would take along another index, over which the statement adds up:
+    nothing limits the pivot of a turn, so nothing else need name that index."""
+    parts = [e for k, e in enumerate(statement.target.indices) if k != axis]
+    parts += [part for part in (statement.value, statement.guard) if part is not None]
+    named = frozenset().union(*map(ir.index_names, parts))
+    return pivot not in named and bool(ir.index_names(statement.target.indices[axis]) - {pivot} - named)
 
 
 def _never_shown(statement: ir.Statement, pivot: str) -> bool:
