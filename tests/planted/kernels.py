@@ -10,6 +10,12 @@ FOUND = "tests/test_compiled.py::test_programs_that_once_went_wrong"
 
 FAULTS = (
     Fault(
+        "a winner among none", "missing guard", "lower/winner.py",
+        '[compare("<", place, word(NOWHERE))]', "[]",
+        ("tests/test_winners.py::test_a_row_without_a_candidate_has_no_winner",),
+        "a row without a candidate has the position -1",
+    ),
+    Fault(
         "the last rows of tiles move back too far", "off by one", "lower/contraction.py",
         "least(ROW, high - self.tiling.rows)", "least(ROW, high - self.tiling.rows - 1)",
         (FOUND + "[guard_on_everything]",),

@@ -150,6 +150,24 @@ FAULTS = (
         "whole numbers would wrap around in a product that the text computes in floating point",
     ),
     Fault(
+        "a buffer of one slice holds a diagonal", "value reused", "plan/rolling_buffers.py",
+        " or fold.block.index in names:", ":",
+        ("tests/test_compiled.py::test_programs_that_once_went_wrong[diagonal_in_steps]",),
+        "what earlier steps wrote beside it would still be there",
+    ),
+    Fault(
+        "a stride forgets how far its index goes", "off by one", "plan/stride.py",
+        "if draft.sizes.index[index] != draft.sizes.shapes[statement.target.tensor][own]:", "if False:",
+        ("tests/test_compiled.py::test_programs_that_once_went_wrong[stride_of_a_short_index]",),
+        "a target may be longer than the index that runs over it",
+    ),
+    Fault(
+        "a shared product is narrower than the sum that takes it", "wrong type", "plan/contraction_order.py",
+        "or self.draft.is_narrower(step.value, statement.target.tensor):", "or False:",
+        ("tests/test_mixed_types.py::test_no_part_is_narrower_than_the_whole[a product that another sum has]",),
+        "whole numbers would wrap around in a floating-point sum",
+    ),
+    Fault(
         "slices that are used in turn never meet", "race", "plan/merge.py",
         "return (first - second) % turn != 0 if turn else first != second", "return first != second",
         ("tests/test_wide_steps.py::test_places_that_never_meet",),

@@ -25,6 +25,18 @@ FAULTS = (
         "the end of a longer axis has no part in it",
     ),
     Fault(
+        "a turn takes a summed index along", "dropped factor", "rules/solve.py",
+        "if solution.turn and _vanishes(statement, axis, solution.pivot):", "if False:",
+        (GATHER + "test_the_gathering_adjoint_is_the_transpose[turn_by_a_lost_index-0]",),
+        "what is added up over it would count once",
+    ),
+    Fault(
+        "opposite guards keep any statements apart", "wrong rule", "rules/written_once.py",
+        " if ir.index_names(atom) <= own):", "):",
+        (WINNERS + "test_statements_with_opposite_guards_may_meet[places]",),
+        "each of two statements would route to a winner of its own",
+    ),
+    Fault(
         "a winner's adjoint is carried into a reader with another part", "dropped factor", "rules/carried_guards.py",
         "or writes[item.target.tensor] > 1 or", "or",
         (WINNERS + "test_what_follows_a_winner_is_right[read twice]",),
