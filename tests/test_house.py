@@ -51,7 +51,7 @@ LAYERS = {
     "interpret": "arrays errors language room",
     "plan": "language lazy rules",
     "kernel": "lazy",
-    "lower": "kernel language plan",
+    "lower": "kernel language lazy plan",
     "run": "arrays errors interpret kernel language lazy lower plan room rules",
     "trust": "arrays errors interpret language plan room rules run",
     "export": "errors language rules run",

@@ -11,10 +11,10 @@ FAULTS = (
     Fault(
         "a shared product drops the sum", "dropped factor", "plan/contraction_order.py",
         '            first = ir.Statement(step.held, "+=", step.final.product, final.guard)\n'
-        "            last = replace(final, value=multiply(step.final.scale, step.held))\n",
+        "            last = replace(final, value=scaled(step.held, step.final.scale))\n",
         "            leaves, scale = self.leaves(final.value)\n"
         '            first = ir.Statement(step.held, "+=", product(leaf.value for leaf in leaves), final.guard)\n'
-        "            last = replace(final, value=multiply(scale, step.held))\n",
+        "            last = replace(final, value=scaled(step.held, scale))\n",
         (PASSES + "test_a_shared_product_keeps_every_factor[a number summed up]",),
         "Z lacked the sum of A*B: a fault that users met",
     ),
@@ -93,7 +93,8 @@ FAULTS = (
     ),
     Fault(
         "the scale of split operands is lost", "dropped factor", "plan/operands.py",
-        "scale = product(f for f in factors if f not in large)", "scale = ONE",
+        "value = scaled(product(held.get(f, f) for f in large), [f for f in factors if f not in large])",
+        "value = product(held.get(f, f) for f in large)",
         (EDGES + "test_programs_at_their_edges[a scale beside two operands]",),
         "a number beside two tensors belongs to the product too",
     ),
