@@ -55,6 +55,14 @@ def test_a_value_held_at_some_points_is_not_read_at_others() -> None:
     np.testing.assert_allclose(adjoint({k: v for k, v in given.items() if k in adjoint.inputs}), np.exp(X))
 
 
+def test_a_value_over_leading_axes_is_shared() -> None:
+    """Whichever of its indices stands first in it."""
+    program = ts.program("T[...] += sigmoid(W[k] * X[...,k])\nloss += T[...]\nreturn loss")
+    random = np.random.default_rng(4)
+    assert "W.shared[...,k]" in str(program.grad(wrt=["X", "W"]))
+    ts.gradcheck(program, {"X": random.standard_normal((2, 3, 4)), "W": random.standard_normal(4)}, wrt=["X", "W"])
+
+
 def test_a_value_shared_under_a_guard_is_not_read_at_other_points() -> None:
     program = ts.program("loss += exp(A[i] * B[i]) * C[i] if i < 2\nloss += exp(A[i] * B[i]) * D[i] if i >= 2")
     ts.gradcheck(program, A=X, B=X[::-1].copy(), C=ONES, D=3 * ONES)

@@ -34,7 +34,8 @@ def share(loops: ir.Loops, first: int) -> ir.Loops:
             return replace(loops, body=tuple(body))
         value, guard, position = found
         source = next(n.tensor for n in ir.walk(value) if isinstance(n, ir.Access))
-        indices = tuple(ir.Index(i) for i in ir.ordered_indices(value))
+        names = sorted(ir.ordered_indices(value), key=lambda name: name != ir.BATCH)  # which stands first
+        indices = tuple(ir.Index(name) for name in names)
         held = ir.Access(helper(loops, source, "shared", taken), indices)
         for k in range(position, len(body)):
             item = body[k]

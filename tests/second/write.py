@@ -528,9 +528,10 @@ class Writer:
             array.family = "float"
         guard = self.guard(names)
         self.put(array, operator, value, guard)
-        if self.chance(0.2):
+        if self.chance(0.3):
             again = value if operator == "*=" else self.expression(names, 2)
-            self.put(array, operator, again, self.guard(names))
+            opposite = f" if not ({guard.removeprefix(' if ')})" if guard and self.chance(0.5) else self.guard(names)
+            self.put(array, operator, again, opposite)
         if operator in ("max=", "min="):  # an identity may be left, so nothing else reads it raw
             empty = Array(self.fresh("T"), array.axes, array.family, written=True)
             places = f"[{','.join(str(axis.index) for axis in array.axes)}]" if array.axes else ""
