@@ -349,6 +349,21 @@ def test_progress_is_a_line_for_each_interval_in_a_log(monkeypatch: pytest.Monke
     assert "\r" not in stream.getvalue()
 
 
+def test_the_first_steps_tell_nothing_of_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They compile."""
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    stream = StringIO()
+    bar = progress.Progress(1001, stream=stream, start=0.0)
+    for step, seconds in ((1, 30.0), (501, 45.0), (1001, 55.0)):
+        now[0] = seconds
+        bar.tell(step, {"loss": 1.25}, last=step == 1001)
+    told = stream.getvalue().splitlines()
+    assert told[0] == "step 1/1001  loss 1.25  the first steps are made"
+    assert told[1] == "step 501/1001  loss 1.25  33 steps/s  0:15 left"
+    assert told[2] == "step 1001/1001  loss 1.25  40 steps/s  0:00 left"
+
+
 def test_a_plot_is_drawn(model: ts.Program, tmp_path: Path) -> None:
     fit(model, epochs=2, validation=data(20)).history.plot(tmp_path / "loss.png")
     assert (tmp_path / "loss.png").read_bytes().startswith(b"\x89PNG")

@@ -22,6 +22,7 @@ class Progress:
     start: float = field(default_factory=time.monotonic)
     first: int = 0
     told: float = 0.0
+    begun: tuple[int, float] | None = None  # the first steps and when they were done: they compile, the others do not
     width: int = 0
     place: Any = None  # of the bar in a notebook, which is replaced
 
@@ -38,12 +39,13 @@ class Progress:
     def tell(self, done: int, parts: dict[str, float], last: bool = False) -> None:
         """Says how far a run is, if it is time to."""
         now = time.monotonic()
+        self.begun = self.begun or (done, now)
         if not self.shown or (now - self.start < PATIENCE and not (last and self.told)):
             return
         if not last and now - self.told < (LIVE_SECONDS if self.live else LOG_SECONDS) and self.told:
             return
         self.told = now
-        line = self.line(done, parts, now - self.start)
+        line = self.line(done, parts, now)
         if self.in_notebook:
             self.display(line, done / max(self.total, 1))
             return
@@ -64,15 +66,18 @@ class Progress:
         else:
             self.place.update(shown, raw=True)
 
-    def line(self, done: int, parts: dict[str, float], seconds: float) -> str:
-        speed = (done - self.first) / seconds if seconds > 0 else 0.0
-        left = (self.total - done) / speed if speed else 0.0
+    def line(self, done: int, parts: dict[str, float], now: float) -> str:
+        first, start = self.begun or (self.first, self.start)
+        if done <= first and done >= self.total:  # there were no others
+            first, start = self.first, self.start
+        speed = (done - first) / (now - start) if now > start else 0.0
         share = done / max(self.total, 1)
         full = round(BAR * share)
         bar = f"[{'=' * full}{' ' * (BAR - full)}] " if self.live else ""
         rate = f"{speed:,.0f}" if speed >= 10 else f"{speed:.2g}"
         told = "  ".join(f"{name} {value:.4g}" for name, value in parts.items())
-        return f"{bar}step {done}/{self.total}  {told}  {rate} steps/s  {_clock(left)} left"
+        words = f"{rate} steps/s  {_clock((self.total - done) / speed)} left" if speed else "the first steps are made"
+        return f"{bar}step {done}/{self.total}  {told}  {words}"
 
 
 def _clock(seconds: float) -> str:
