@@ -285,6 +285,14 @@ FOUND = {  # programs that once went wrong
                                {"X": (3,), "Z": (5,)}),
     "stride_beside_an_or": ("size(i) = 5\nY[i] += X[i//2] if i % 2 == 0 and (i == 0 or Z[i-1] > 0)",
                             {"X": (3,), "Z": (4,)}),
+    "buffer_under_inside": ("for t:\n    H[t] = X[t] + (H[t-1] if t > 0 else 1)\n"
+                            "    Y[t] = (H[t-1] + 3 if Z[t] > -9 else 7) if inside\nreturn Y", {"X": (5,), "Z": (5,)}),
+    "copy_under_inside": ("C[i+1] = X[i]\nC[0] = 2\nG[i] = C[i]\nY[i] = (G[i+1] + 3 if Z[i] > -9 else 5) if inside\n"
+                          "return Y", {"X": (6,), "Z": (6,)}),
+    "padded_in_two_factors": ("size(i) = size(X,0)\nY[i] += X[i+p-1] * exp(1/X[i+p-1]) * W[p] if inside",
+                              {"X": (40,), "W": (3,)}),
+    "stride_under_values": ("Y[s] += A[(s-u)//3]*W[u] if (s-u) % 3 == 0 and (s-u)//3 >= 0 and (s-u)//3 < size(A,0) "
+                            "and M[s] > 0", {"A": (3,), "W": (3,), "M": (10,)}),
     "fraction_that_keeps_a_read_in_bounds": ("Y[i] = X[i-1] + Z[i] if i > 0.5", {"X": (4,), "Z": (5,)}),
 }  # fmt: skip
 

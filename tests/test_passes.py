@@ -178,6 +178,18 @@ def test_a_plan_changes_no_type(name: str) -> None:
             np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+def test_a_product_under_a_guard_that_has_changed_is_another() -> None:
+    program = ts.program(
+        "Y[i,j] += A[i,k]*B[k,l]*C[l,j] if M[i] > 0 or M[i] < -1\nM[i] = 0.3 - M[i]\n"
+        "Z[i,j] += A[i,k]*B[k,l]*D[l,j] if M[i] > 0 or M[i] < -1\nreturn Y, Z, M"
+    )
+    random = np.random.default_rng(1)
+    arrays = {name: random.standard_normal((12, 12)) for name in "ABCD"} | {"M": np.linspace(-2, 2, 12)}
+    expected = program.run_reference(arrays)
+    for name, found in program(arrays).items():
+        np.testing.assert_allclose(found, expected[name], rtol=1e-10, atol=1e-10, err_msg=name)
+
+
 def test_outputs_keep_their_order() -> None:
     program = ts.program("for t:\n    A[t] += X[t]\n    B[t] = X[t]\nreturn A, B")
     assert list(program(X=np.ones(2))) == ["A", "B"]

@@ -42,7 +42,7 @@ class _Step:
 
     parts: Counter[Hashable]
     kept: frozenset[str]
-    guard: frozenset[Expr]
+    guard: frozenset[Hashable]  # its conditions, at that moment
     held: ir.Access | None  # where its values are
     final: _Final | None = None  # or the statement that adds them to their target, which can hold them apart
 
@@ -129,7 +129,7 @@ class _Orderer:
         atoms = conjuncts(statement.guard)
         guard = frozenset().union(*(ir.index_names(atom) for atom in atoms)) if atoms else frozenset()
         target = ir.index_names(statement.target)
-        leaves = self.reuse(statement, leaves, target | guard, frozenset(atoms))
+        leaves = self.reuse(statement, leaves, target | guard, frozenset(map(self.key, atoms)))
         while len(leaves) > 2:
             if len(leaves) < EXHAUSTIVE:
                 steps = [self.shared_pair(statement, leaves, target | guard)]
@@ -149,7 +149,7 @@ class _Orderer:
         own = frozenset().union(*(leaf.indices for leaf in leaves))
         if all(isinstance(e, ir.Index) for e in statement.target.indices) and guard <= target <= own:
             parts: Counter[Hashable] = sum((leaf.parts for leaf in leaves), Counter())
-            self.steps.append(_Step(parts, target, frozenset(atoms), None, _Final(final, scale, last)))
+            self.steps.append(_Step(parts, target, frozenset(map(self.key, atoms)), None, _Final(final, scale, last)))
 
     def widened(self, leaves: list[_Leaf], statement: ir.Statement) -> list[_Leaf]:
         """Factors whose product has the type of what the statement adds to: the first is copied to that type if their
@@ -213,7 +213,7 @@ class _Orderer:
         return _path(equation, shapes)
 
     def reuse(
-        self, statement: ir.Statement, leaves: list[_Leaf], output: frozenset[str], atoms: frozenset[Expr]
+        self, statement: ir.Statement, leaves: list[_Leaf], output: frozenset[str], atoms: frozenset[Hashable]
     ) -> list[_Leaf]:
         """The factors with steps that are known in the place of what they multiply."""
         for step in sorted(self.steps, key=lambda s: -sum(s.parts.values())):
@@ -263,7 +263,7 @@ class _Orderer:
         made = ir.Statement(held, "=" if kept == indices else "+=", value, conjunction(guard))
         self.out.append(made)
         self.draft.types.learn(held.tensor, accumulated(made.operator, self.draft.types.of(value)))
-        self.steps.append(_Step(parts, kept, frozenset(guard), held))
+        self.steps.append(_Step(parts, kept, frozenset(map(self.key, guard)), held))
         return _Leaf(held, parts)
 
 

@@ -37,6 +37,8 @@ def _forward(work: Work, name: str) -> Work:
         return work
     if any(isinstance(n, ir.AxisSize) and n.tensor == name for s in later for n in s.nodes):
         return work
+    if any(name in ir.tensors_read(s) and ir.Inside() in s.nodes for s in later):
+        return work  # the other may be longer
 
     def change(node: Expr) -> Expr:
         if isinstance(node, ir.Access) and node.tensor == name:

@@ -38,7 +38,8 @@ def pad_operands(work: Work) -> Work:
         for factor in over:
             if isinstance(factor, ir.Access) and len(over) > 1 and not under:
                 bounds = set(bounds_of(draft.sizes, factor))
-                if bounds and bounds >= atoms and over.count(factor) == 1 and _alone(draft, statement, factor):
+                once = sum(node == factor for node in ir.walk(statement.value)) == 1  # a function of zero may be none
+                if bounds and bounds >= atoms and once and _alone(draft, statement, factor):
                     return _padded(draft, statement, factor, copies) or [statement]
         return [statement]
 

@@ -94,7 +94,11 @@ def _can_fold(work: Work, fold: _Fold) -> bool:
         return False
     if fold.slices > 1 and any(_is_contraction(s) for s in fold.statements):
         return False
-    asked = any(ir.AxisSize(fold.tensor, fold.axis) in s.nodes for s in work.loops.statements)
+    size_of_axis = ir.AxisSize(fold.tensor, fold.axis)
+    asked = any(
+        size_of_axis in s.nodes or (ir.Inside() in s.nodes and fold.tensor in ir.tensors_read(s))
+        for s in work.loops.statements
+    )
     return not asked and _writes_whole_slice(work, writer, fold) and _meets_what_is_kept(work, fold, size)
 
 

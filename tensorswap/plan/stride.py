@@ -75,7 +75,7 @@ def _scattered(draft: Draft, statement: ir.Statement) -> tuple[ir.Statement, lis
     inside = [b for access in (made.target, *reads) for b in bounds_of(draft.sizes, access)]
     names = [quotient.name for _, _, quotient in solved.values()]
     others = [atom for atom in conjuncts(made.guard) if not _holds(draft, atom, names)]
-    return replace(made, guard=conjunction([*others, *inside])), names
+    return replace(made, guard=conjunction([*inside, *others])), names
 
 
 def _holds(draft: Draft, atom: Expr, quotients: list[str]) -> bool:

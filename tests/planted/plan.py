@@ -169,6 +169,19 @@ FAULTS = (
         "whole numbers would wrap around in a floating-point sum",
     ),
     Fault(
+        "a product under an older guard is reused", "value reused", "plan/contraction_order.py",
+        "self.reuse(statement, leaves, target | guard, frozenset(map(self.key, atoms)))",
+        "self.reuse(statement, leaves, target | guard, {k for s in self.steps for k in s.guard})",
+        (PASSES + "test_a_product_under_a_guard_that_has_changed_is_another",),
+        "the same condition at another moment is another one",
+    ),
+    Fault(
+        "a buffer of few slices is always inside", "missing guard", "plan/rolling_buffers.py",
+        " or (ir.Inside() in s.nodes and fold.tensor in ir.tensors_read(s))", "",
+        ("tests/test_compiled.py::test_programs_that_once_went_wrong[buffer_under_inside]",),
+        "a place modulo the slices is never out of bounds",
+    ),
+    Fault(
         "slices that are used in turn never meet", "race", "plan/merge.py",
         "return (first - second) % turn != 0 if turn else first != second", "return first != second",
         ("tests/test_wide_steps.py::test_places_that_never_meet",),
