@@ -46,8 +46,10 @@ def every_kernel_is_verified() -> Iterator[None]:
 @pytest.fixture(autouse=True, scope="module")
 def level(request: pytest.FixtureRequest) -> Iterator[None]:
     """Two files of three compile without LLVM's passes, each day others: that is quicker, and finds code that only
-    seems right with them. What a test starts has its level, since bits differ."""
-    chosen = machine_code.FULL if daily.LONG or (crc32(request.path.name.encode()) + daily.DAY) % 3 == 0 else 0
+    seems right with them. What a test starts has its level, since bits differ, and files whose names begin alike, which
+    share programs, have the same."""
+    family = "_".join(request.path.stem.split("_")[:2])
+    chosen = machine_code.FULL if daily.LONG or (crc32(family.encode()) + daily.DAY) % 3 == 0 else 0
     with pytest.MonkeyPatch.context() as patch:
         if "TENSORSWAP_LEVEL" not in os.environ:
             patch.setenv("TENSORSWAP_LEVEL", str(chosen))
