@@ -112,10 +112,12 @@ playground-pictures: playground-browser
 playground-editor:
 	cd tensorswap/playground/editor && npm ci --no-audit --no-fund && npm run build
 
+# Bytecode is made once, also where Python is told not to keep it: many tests start processes.
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable ".[test,lint]"
+	$(BIN)/python -m compileall -q tensorswap tests
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.ready

@@ -188,7 +188,7 @@ def test_code_that_the_linker_refuses_is_compiled_again(own_cache: Path, monkeyp
         raise RuntimeError("no such symbol")
 
     cache.save("source", MADE)
-    monkeypatch.setattr(compiler.machine_code, "load", broken)
+    monkeypatch.setattr(compiler, "link", broken)
     assert not compiler._found("source")
 
 

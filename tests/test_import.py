@@ -77,6 +77,16 @@ def test_a_plan_asks_for_the_registers_and_not_for_numba() -> None:
     assert not found & {"numba", "jax"}
 
 
+def test_kernels_on_disk_need_no_numba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numba's import takes longer than all else in a call that compiles nothing."""
+    monkeypatch.setenv("TENSORSWAP_CACHE", str(tmp_path / "kernels"))
+    run = "import numpy as np, tensorswap as ts; X = np.ones((40, 40), np.float32)\n"
+    run += "p = ts.program('H[i,j] += A[i,k] * B[k,j]\\nloss += tanh(H[i,j])').grad(wrt=['A'])\n"
+    run += "assert p(A=X, B=X)['A.grad'].shape == (40, 40)"
+    assert "numba" in modules_after(run)
+    assert "numba" not in modules_after(run)
+
+
 BRIDGES = {"jax", "torch"}  # they need packages that may be missing, so no star brings them
 FOR_IPYTHON = {"load_ipython_extension"}
 

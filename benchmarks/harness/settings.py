@@ -30,7 +30,8 @@ def environment(threads: int, caches: Path) -> dict[str, str]:
     changed["CUDA_VISIBLE_DEVICES"] = ""
     changed["TENSORSWAP_CACHE"] = str(caches / "tensorswap")
     changed["TORCHINDUCTOR_CACHE_DIR"] = str(caches / "torch")
-    return {**os.environ, **changed}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, **changed}  # all libraries have their bytecode, as installed ones do
 
 
 def keep_to_cores(threads: int) -> None:

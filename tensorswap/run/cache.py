@@ -19,10 +19,10 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import llvmlite
-import numba
 import numpy as np
 from llvmlite.binding import get_host_cpu_features, get_host_cpu_name
 
@@ -45,7 +45,7 @@ class ObjectCode:
 def stamp() -> str:
     """All that machine code depends on beside its source."""
     settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
-    versions = (numba.__version__, llvmlite.__version__, np.__version__, platform.python_version())
+    versions = (version("numba"), llvmlite.__version__, np.__version__, platform.python_version())
     return repr((versions, _helpers(), get_host_cpu_name(), get_host_cpu_features().flatten(), settings))
 
 

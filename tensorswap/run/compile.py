@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-
-from numba.core.compiler_lock import global_compiler_lock
 
 from ..kernel import llvm, python
 from ..kernel.ir import Body, Kernel, Memory
@@ -18,6 +17,7 @@ from . import machine_code
 from .cores import cores
 from .interrupt import interruptibly
 from .launch import introduce, launch
+from .linking import link
 from .shared_work import Job, SharedWork
 
 Function = tuple[list[Memory], Body]  # of pointers to words
@@ -33,6 +33,7 @@ class Compiled:
 
 
 kernels: dict[str, Compiled] = {}  # of this process, by the text of each
+_one_at_a_time = threading.RLock()
 
 
 def compiled(wanted: Sequence[Kernel]) -> list[Compiled]:
@@ -48,13 +49,13 @@ def functions(wanted: Sequence[Named]) -> list[Compiled]:
     return [kernels[source] for source, _ in named]
 
 
-@global_compiler_lock  # type: ignore[untyped-decorator]  # Numba is untyped
 def _make(wanted: dict[str, Callable[[], Function]]) -> None:
-    introduce()
-    missing = {source: function for source, function in wanted.items() if source not in kernels}
-    fresh = {source: function for source, function in missing.items() if not _found(source)}
-    if fresh:
-        _compile(fresh)
+    with _one_at_a_time:
+        introduce()
+        missing = {source: function for source, function in wanted.items() if source not in kernels}
+        fresh = {source: function for source, function in missing.items() if not _found(source)}
+        if fresh:
+            _compile(fresh)
 
 
 def _found(source: str) -> bool:
@@ -63,7 +64,7 @@ def _found(source: str) -> bool:
     if kept is None:
         return False
     try:
-        kernels[source] = Compiled(machine_code.load(kept.objects, kept.symbol), fresh=False)
+        kernels[source] = Compiled(link(kept.objects, kept.symbol), fresh=False)
     except Exception:  # whatever the linker says of code that is not ours: it is compiled again
         return False
     return True
@@ -84,12 +85,12 @@ def _compile(wanted: dict[str, Callable[[], Function]]) -> None:
                 print(f"compiling kernel {position + 1} of {len(made)}", file=sys.stderr, flush=True)
             code = disk.ObjectCode(disk.symbol(source), [work.result(job) for job in jobs])
             disk.save(source, code)
-            kernels[source] = Compiled(machine_code.load(code.objects, code.symbol), fresh=True)
+            kernels[source] = Compiled(link(code.objects, code.symbol), fresh=True)
 
 
 if hasattr(os, "register_at_fork"):  # a fork waits for the kernels at hand: its child could not open the lock
     os.register_at_fork(
-        before=global_compiler_lock.acquire,
-        after_in_parent=global_compiler_lock.release,
-        after_in_child=global_compiler_lock.release,
+        before=_one_at_a_time.acquire,
+        after_in_parent=_one_at_a_time.release,
+        after_in_child=_one_at_a_time.release,
     )

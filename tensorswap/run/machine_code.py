@@ -1,8 +1,8 @@
-"""LLVM's text -> object code, on all cores at once, by Numba's code generator; and object code -> an address.
+"""LLVM's text -> object code, on all cores at once, by Numba's code generator.
 
 llvmlite lets one thread at a time call LLVM. What has a context and a target machine of its own needs no such lock, so
 the two calls that take long, optimising and emitting, go around it. Numba would optimise everything three times; here
-it is once.
+it is once. Numba is imported when a module is first compiled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 
 from llvmlite import binding
 from llvmlite.binding import ffi
-from numba.core.registry import cpu_target
 
 from ..errors import ArgumentError
 
@@ -40,8 +39,12 @@ OBJECT = 1  # what LLVM emits: 0 would be assembly
 
 @cache
 def codegen() -> Any:
-    """Numba's code generator: its target, its settings, its engine."""
-    return cpu_target.target_context.codegen()
+    """Numba's code generator: its target and its settings."""
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.registry import cpu_target
+
+    with global_compiler_lock:
+        return cpu_target.target_context.codegen()
 
 
 def layout() -> tuple[str, str]:
@@ -93,12 +96,3 @@ def object_code(text: str) -> bytes:
         return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
     finally:
         ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
-
-
-def load(objects: list[bytes], symbol: str) -> int:
-    """Where a function of these objects lies in memory, for as long as the process lives."""
-    engine = codegen()._engine
-    for code in objects:
-        engine._ee.add_object_file(binding.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    return int(engine.get_function_address(symbol))
