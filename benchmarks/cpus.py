@@ -146,8 +146,9 @@ def tile_code(cpu: Cpu, form: str, size: int) -> tuple[str, tuple[int, int]]:
         "outer": ((tile.Block(a, zero, row_a, zero), tile.Block(b, zero, zero, one)), (one, row_b)),
         "dot": ((tile.Block(a, zero, row_a, one), tile.Block(b, zero, one, row_b)), (one, one)),
     }[form]
+    places = range(across) if form == "dot" else range(0, across * lanes, lanes)
     tile.FORMS[form](
-        builder, size, rows, across, lanes, form == "lane" and cpu.registers.by_lane, *blocks,
+        builder, size, rows, places, lanes, form == "lane" and cpu.registers.by_lane, *blocks,
         tile.Block(y, zero, row_b, one), [(steps, *loop)], llvm.Constant(element, 1.0),
         llvm.Constant(llvm.IntType(1), 0),
     )  # fmt: skip

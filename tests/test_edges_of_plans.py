@@ -112,3 +112,13 @@ def test_a_tensor_that_is_a_value_holds_it_for_others(text: str, times: int) -> 
     arguments = {name: numbers.normal(size=shapes[name]) for name in program.inputs}
     check(program, arguments)
     assert str(program.plan(arguments)).count("exp(") == times
+
+
+@pytest.mark.parametrize("columns", [9, 13, 17, 28, 31, 33, 40, 47, 48, 49, 63, 97, 530, 1031])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_vectors_of_a_tile_overlap_where_the_columns_are_no_multiple(columns: int, dtype: type) -> None:
+    """A tile stores first and another adds: what two vectors share is added once. Through panels as well."""
+    numbers = np.random.default_rng(columns)
+    A, B, C = (numbers.integers(-4, 5, shape).astype(dtype) for shape in ((11, 20), (20, columns), (columns, 20)))
+    both = ts.program("Y[i,j] += A[i,k] * B[k,j]\nY[i,j] += A[i,k] * C[j,k]")
+    assert np.array_equal(both(A=A, B=B, C=C), A @ B + A @ C.T)

@@ -316,29 +316,31 @@ def _moved(name: str, depth: int) -> str:
 
 
 def _outer(tile: ir.Tile, depth: int) -> Iterator[str]:
-    vector, element, size = f"{tile.name}_vector", TYPES[tile.type], tile.lanes
-    places = [(row, v) for row in range(tile.rows) for v in range(tile.across)]
+    vector, element = f"{tile.name}_vector", TYPES[tile.type]
+    places = [(row, v) for row in range(tile.rows) for v in tile.places]
     for row, v in places:
         yield f"{vector} s{row}_{v} = {_zero(tile)};"
     inner = [f"const {element} *p = {_moved('a', depth)}, *q = {_moved('b', depth)};"]
-    inner += [f"{vector} b{v} = *(const {vector} *)(q + {v * size});" for v in range(tile.across)]
+    inner += [f"{vector} b{v} = *(const {vector} *)(q + {v});" for v in tile.places]
     inner += [f"s{row}_{v} += p[{row} * a_row] * b{v};" for row, v in places]
     yield from _nest(depth, inner)
+    for row, v in places:  # all are read before one is written: they may share elements
+        yield f"s{row}_{v} *= scale;"
+        yield f"if (add) s{row}_{v} += *({vector} *)(y + y_at + {row} * y_row + {v});"
     for row, v in places:
-        place = f"*({vector} *)(y + y_at + {row} * y_row + {v * size})"
-        yield f"{place} = add ? {place} + scale * s{row}_{v} : scale * s{row}_{v};"
+        yield f"*({vector} *)(y + y_at + {row} * y_row + {v}) = s{row}_{v};"
 
 
 def _dot(tile: ir.Tile, depth: int) -> Iterator[str]:
     vector, element, size = f"{tile.name}_vector", TYPES[tile.type], tile.lanes
-    places = [(row, column) for row in range(tile.rows) for column in range(tile.across)]
+    places = [(row, column) for row in range(tile.rows) for column in tile.places]
     for row, column in places:
         yield f"{vector} s{row}_{column} = {_zero(tile)};"
         yield f"{element} t{row}_{column} = 0;"
     inner = [f"const {element} *p = {_moved('a', depth - 1)}, *q = {_moved('b', depth - 1)};", "int64_t k = 0;"]
     inner.append(f"for (; k + {size} <= count{depth - 1}; k += {size}) {{")
     inner += [f"    {vector} a{r} = *(const {vector} *)(p + {r} * a_row + k);" for r in range(tile.rows)]
-    inner += [f"    {vector} b{c} = *(const {vector} *)(q + {c} * b_column + k);" for c in range(tile.across)]
+    inner += [f"    {vector} b{c} = *(const {vector} *)(q + {c} * b_column + k);" for c in tile.places]
     inner += [f"    s{row}_{column} += a{row} * b{column};" for row, column in places]
     inner += ["}", f"for (; k < count{depth - 1}; k++) {{"]
     inner += [f"    t{r}_{c} += p[{r} * a_row + k] * q[{c} * b_column + k];" for r, c in places]

@@ -269,18 +269,26 @@ class Step(Statement):
 
 @dataclass(frozen=True)
 class Tile:
-    """A block of a sum of products that stays in registers. `across` counts vectors of `lanes` numbers in a row, or, of
-    a dot tile, columns. Its name says all of it."""
+    """A block of a sum of products that stays in registers. Its rows have vectors of `lanes` numbers; of a dot tile
+    each element has one. Its name says all of it."""
 
     form: str  # "outer", "lane" or "dot"
     type: Type
     rows: int
-    across: int
+    columns: int
     lanes: int
 
     @property
     def name(self) -> str:
-        return f"{self.form}_{self.type}_{self.rows}_{self.across}_{self.lanes}"
+        return f"{self.form}_{self.type}_{self.rows}_{self.columns}_{self.lanes}"
+
+    @property
+    def places(self) -> list[int]:
+        """Where the vectors of a row begin: side by side, but the last ends with the row, over a part of the one before
+        it if it must. Of a dot tile, all columns."""
+        if self.form == "dot":
+            return list(range(self.columns))
+        return [min(place, self.columns - self.lanes) for place in range(0, self.columns, self.lanes)]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

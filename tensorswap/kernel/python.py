@@ -190,12 +190,11 @@ def function(made: Made) -> str:
 
 def tile_text(tile: ir.Tile) -> str:
     """A tile as plain loops: the same sums, one element at a time."""
-    columns = tile.across if tile.form == "dot" else tile.across * tile.lanes
     depth = 1 if tile.form == "lane" else 3
     loops = ", ".join(f"count{k}, a_step{k}, b_step{k}" for k in range(depth))
     panels = ", ".join(f"{name}, {name}_at, {name}_row, {name}_column" for name in "aby")
     head = f"def {tile.name}({panels}, {loops}, scale, add):"
-    lines = ["@compiled", head, f"    for row in range({tile.rows}):", f"        for column in range({columns}):"]
+    lines = ["@compiled", head, f"    for row in range({tile.rows}):", f"        for column in range({tile.columns}):"]
     lines.append(f"            total = {NUMPY[tile.type]}(0)")
     indent = "            "
     for k in range(depth):

@@ -19,9 +19,12 @@ class Registers:
 
     @property
     def outer(self) -> tuple[int, int]:
-        """Rows and vectors of an outer tile. Beside its sums there is room for a row of vectors and for one factor."""
-        vectors = 2
-        return next(rows for rows in (8, 6, 4) if rows * vectors + vectors + 1 <= self.count), vectors
+        """Rows and vectors of an outer tile of many columns."""
+        return self.rows(2), 2
+
+    def rows(self, vectors: int) -> int:
+        """Rows of an outer tile: beside its sums there is room for a row of vectors and for one factor."""
+        return next(rows for rows in (8, 6, 4) if rows * vectors + vectors + 1 <= self.count)
 
     @property
     def dot(self) -> tuple[int, int]:

@@ -8,6 +8,7 @@ a row of a and a column of b has a vector of partial sums, added up at the end. 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -71,9 +72,9 @@ class Vectors:
             moved = self.builder.mul(NUMBER(index) if isinstance(index, int) else index, stride)
         return moved if _known(base) == 0 else self.builder.add(base, moved)
 
-    def beside(self, base: Any, vectors: int) -> Any:
-        """So many vectors further on."""
-        return self.at(base, vectors, NUMBER(self.width))
+    def beside(self, base: Any, numbers: int) -> Any:
+        """So many numbers further on."""
+        return self.at(base, numbers, NUMBER(1))
 
     def address(self, memory: Any, offset: Any) -> Any:
         place = self.builder.gep(memory, [offset])
@@ -160,28 +161,30 @@ def depending(builder: Any, test: Any, write: Callable[[bool], None]) -> None:
 
 
 def outer(
-    builder: Any, size: int, rows: int, across: int, width: int, by_lane: bool,
+    builder: Any, size: int, rows: int, places: Sequence[int], width: int, by_lane: bool,
     a: Block, b: Block, y: Block, loops: Sequence[Loop], scale: Any, add: Any,
 ) -> None:  # fmt: skip
-    """An outer tile, or a lane tile if the rows of a lie side by side and registers multiply by lane."""
+    """An outer tile, or a lane tile if the rows of a lie side by side and registers multiply by lane. The vectors of a
+    row begin at `places`, and may share elements, of which both have the same sums."""
     code = Vectors(builder, size, width)
 
     def step(at_a: Any, at_b: Any, sums: Sums) -> Sums:
-        columns = [code.load(b.start, code.beside(at_b, v)) for v in range(across)]
+        columns = [code.load(b.start, code.beside(at_b, place)) for place in places]
         factors = _factors(code, a, at_a, rows, by_lane)
         pairs = ((factor, column) for factor in factors for column in columns)
         return [code.multiply_add(*pair, total) for pair, total in zip(pairs, sums, strict=True)]
 
-    sums = code.nest(loops, a.at, b.at, code.zeros(rows * across), step)
-    places = [code.beside(code.at(y.at, row, y.row), v) for row in range(rows) for v in range(across)]
+    sums = code.nest(loops, a.at, b.at, code.zeros(rows * len(places)), step)
+    elements = [code.beside(code.at(y.at, row, y.row), place) for row in range(rows) for place in places]
     factor = code.splat(scale)
 
     def store(adding: bool) -> None:
-        for place, total in zip(places, sums, strict=True):
-            if adding:
-                code.store(code.multiply_add(total, factor, code.load(y.start, place)), y.start, place)
-            else:
-                code.store(builder.fmul(total, factor), y.start, place)
+        values = [
+            code.multiply_add(total, factor, code.load(y.start, at)) if adding else builder.fmul(total, factor)
+            for at, total in zip(elements, sums, strict=True)
+        ]
+        for at, value in zip(elements, values, strict=True):
+            code.store(value, y.start, at)
 
     depending(builder, add, store)
 
@@ -199,16 +202,16 @@ def _factors(code: Vectors, a: Block, at: Any, rows: int, by_lane: bool) -> Iter
 
 
 def dot(
-    builder: Any, size: int, rows: int, across: int, width: int, by_lane: bool,
+    builder: Any, size: int, rows: int, places: Sequence[int], width: int, by_lane: bool,
     a: Block, b: Block, y: Block, loops: Sequence[Loop], scale: Any, add: Any,
 ) -> None:  # fmt: skip
     """A dot tile: the innermost loop runs along memory, vectors first, then the numbers that are left."""
     code, single = Vectors(builder, size, width), Vectors(builder, size, 1)
-    count = rows * across
+    count = rows * len(places)
 
     def products(code: Vectors, at_a: Any, at_b: Any, k: Any, sums: Sums) -> Sums:
         left = [code.load(a.start, builder.add(code.at(at_a, row, a.row), k)) for row in range(rows)]
-        right = [code.load(b.start, builder.add(code.at(at_b, c, b.column), k)) for c in range(across)]
+        right = [code.load(b.start, builder.add(code.at(at_b, column, b.column), k)) for column in places]
         pairs = ((one, other) for one in left for other in right)
         return [code.multiply_add(*pair, total) for pair, total in zip(pairs, sums, strict=True)]
 
@@ -233,8 +236,7 @@ def dot(
     ]
 
     def store(adding: bool) -> None:
-        for k, total in enumerate(totals):
-            row, column = divmod(k, across)
+        for (row, column), total in zip(itertools.product(range(rows), places), totals, strict=True):
             place = code.at(code.at(y.at, row, y.row), column, y.column)
             value = builder.fadd(total, single.load(y.start, place)) if adding else total
             single.store(value, y.start, place)

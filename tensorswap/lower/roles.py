@@ -296,7 +296,8 @@ class Trial:
 
     def ease(self, a: Operand, b: Operand) -> float:
         ease = EASE[b.mode] * (1.0 if self.contiguous else 0.6)
-        if self.columns < self.wide:
+        lanes = registers().bytes // self.itemsize
+        if self.columns <= lanes or (self.columns < self.wide and self.found.column in self.layout.least):
             ease *= 0.6  # with fewer vectors in a row of the tile, there are more loads for each product
         apart = abs(self.of_a[a.along]) * self.itemsize
         if a.mode is Mode.SCALAR and apart >= 2048 and apart % 1024 == 0:

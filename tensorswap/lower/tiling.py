@@ -13,6 +13,7 @@ from .scope import Range, Scope
 
 STEPS = 256  # steps of a sum whose panels are packed at a time, if there are many more
 COLUMNS = 256  # columns whose panels are packed at a time, if there are many more
+THRIFT = 0.9  # of the vectors that tiles of two in a row would take: so few are worth tiles of three
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Tiling:
             each = self.steps * self.dtype.itemsize
             fitting = min(KEPT // 2 // each, COLUMNS) // self.columns * self.columns
             return max(fitting, self.columns) if count * each > KEPT else None
-        return COLUMNS if mode is Mode.PACKED and count > 2 * COLUMNS else None
+        return COLUMNS // self.columns * self.columns if mode is Mode.PACKED and count > 2 * COLUMNS else None
 
     def shape(self) -> tuple[Tile, int, int]:
         """The tile, and its rows and columns: no more than there are."""
@@ -83,11 +84,27 @@ class Tiling:
         if self.found.form == "dot":
             rows, columns = int(min(own.dot[0], most_rows)), int(min(own.dot[1], most_columns))
             return Tile("dot", self.type, rows, columns, lanes), rows, columns
-        rows = int(min(own.outer[0], most_rows))
         while lanes > most_columns:
             lanes //= 2
-        vectors = int(min(own.outer[1], most_columns // lanes))
-        return Tile(self.found.form, self.type, rows, vectors, lanes), rows, vectors * lanes
+        vectors, columns = self.vectors_of(lanes, most_columns)
+        rows = int(min(own.rows(vectors), most_rows))
+        return Tile(self.found.form, self.type, rows, columns, lanes), rows, columns
+
+    def vectors_of(self, lanes: int, most: float) -> tuple[int, int]:
+        """The vectors of an outer tile and its columns. Tiles of equal width share a known number of columns, of which
+        the last vectors overlap; three vectors where that saves much."""
+        column = self.found.column
+        if column in self.layout.least or not self.layout.is_constant(column):
+            vectors = int(min(registers().outer[1], most // lanes))
+            return vectors, vectors * lanes
+        count = self.layout.count(column)
+        if count <= lanes:
+            return 1, lanes
+        tiles, vectors = {v: -(-count // (v * lanes)) for v in (2, 3)}, 2
+        if tiles[3] * 3 <= THRIFT * tiles[2] * 2:
+            vectors = 3
+        columns = -(-count // tiles[vectors])
+        return -(-columns // lanes), columns
 
     def first_of_sum(self) -> Value:
         """Where the loop over the first summed index starts."""
