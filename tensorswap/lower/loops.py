@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from ..kernel import ir as kernel
-from ..kernel.ir import WORD, Set, Value, Variable, compare, extreme
+from ..kernel.ir import WORD, Set, Value, Variable, compare, constant, extreme, is_zero, word
+from ..kernel.registers import registers
 from ..language import ir
 from ..language.affine import affine
 from ..language.bounds import at_least_zero, bounded_by_values
@@ -17,6 +18,8 @@ from .expression import Expressions
 from .layout import Layout
 from .once import invariant, repeated
 from .scope import Range, Scope
+
+SHORT = 32  # numbers of a row that are copied one after the other to places far apart
 
 Inner = Callable[[list[Expr]], None]  # writes what stands inside all loops, for the values at one point
 
@@ -29,6 +32,9 @@ def loop_order(statement: ir.Statement, scope: Scope) -> list[str]:
     order = list(dict.fromkeys([*outer, *names]))
     if not order:
         return order
+    row = _row_of_a_gather(statement, order, layout)
+    if row is not None:
+        return [*(i for i in order if i != row), row]
     atoms = conjuncts(statement.guard)
     best = max(order, key=lambda i: (score(statement, i, layout), order.index(i)))
     if score(statement, best, layout) > score(statement, order[-1], layout):
@@ -36,6 +42,20 @@ def loop_order(statement: ir.Statement, scope: Scope) -> list[str]:
         if bounds_alone(scope, best, atoms, others):
             order = [*others, best]
     return _behind_what_bounds_it(order, atoms)
+
+
+def _row_of_a_gather(statement: ir.Statement, order: list[str], layout: Layout) -> str | None:
+    """The index that runs along short rows which a statement does nothing but copy from where numbers in a tensor say:
+    inside the others, so that each of those numbers is read and looked at once."""
+    value = statement.value
+    if statement.guard is not None or not isinstance(value, ir.Access) or not value.indices:
+        return None
+    *outer, last = value.indices
+    index = ir.bare(last)
+    gathered = any(isinstance(n, ir.Access) for place in outer for n in ir.walk(place))
+    if index not in order or not gathered or any(index in ir.index_names(place) for place in outer):
+        return None
+    return index if layout.weight(index) <= SHORT else None
 
 
 def bounds_alone(scope: Scope, index: str, atoms: tuple[Expr, ...], outer: list[str]) -> bool:
@@ -84,8 +104,11 @@ def ranges_of(scope: Scope, statement: ir.Statement, order: list[str]) -> tuple[
     return ranges, conditions(statement, atoms, scope.write)
 
 
-def loops_around(scope: Scope, statement: ir.Statement, order: list[str], values: list[Expr], body: Inner) -> None:
-    """The loops of a statement; what the innermost one does not change is computed before it.
+def loops_around(
+    scope: Scope, statement: ir.Statement, order: list[str], values: list[Expr], body: Inner, again: bool = False
+) -> None:
+    """The loops of a statement; what the innermost one does not change is computed before it. `again` says that points
+    may be computed twice.
 
     Where conditions that only indices decide choose between values, the points at which all of them hold have a
     loop of their own, without them: one that can run in vectors.
@@ -113,9 +136,27 @@ def loops_around(scope: Scope, statement: ir.Statement, order: list[str], values
             else:
                 if reached(statement, order[-1], remaining):
                     scope.hold(invariant(values, order[-1]))
-                with scope.innermost_loop(order[-1], *ranges[-1]):
-                    innermost(values)
+                for low, high in _whole_vectors(scope, statement, order[-1], ranges[-1]) if again else ranges[-1:]:
+                    with scope.innermost_loop(order[-1], low, high):
+                        innermost(values)
     write.held = held
+
+
+def _whole_vectors(scope: Scope, statement: ir.Statement, index: str, bounds: Range) -> list[Range]:
+    """The innermost loop in two that vectors fill: what is left over at its end is done by one that goes back over
+    points that the first has done."""
+    low, high = bounds
+    count = constant(high)
+    if not is_zero(low) or count is None or index in scope.vectors:
+        return [bounds]
+    lanes = registers().bytes // scope.layout.stored(statement.target.tensor).itemsize
+    while lanes > count > 0:
+        lanes //= 2
+    left = count % lanes
+    if left < 2:
+        return [bounds]
+    width = 1 << (left - 1).bit_length()
+    return [(low, word(count - left)), (word(count - width), high)]
 
 
 def reached(statement: ir.Statement, index: str, remaining: list[Value]) -> bool:

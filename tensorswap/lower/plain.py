@@ -68,11 +68,12 @@ class PlainWriter:
         start = ir.Statement(target, "=", Number(0))
         order = [i for i in loop_order(start, self.scope) if i not in self.scope.fixed]
         value = first_value(target.tensor, self.loops, self.layout)
-        loops_around(self.scope, start, order, [], lambda _: put(target, value, self.scope))
+        loops_around(self.scope, start, order, [], lambda _: put(target, value, self.scope), again=True)
 
     def points(self, statement: ir.Statement, order: list[str], terms: list[Expr], store: bool) -> None:
         """Loops in the given order, and the assignment of one element inside them."""
-        loops_around(self.scope, statement, order, terms, lambda values: self.assign(statement, values, store))
+        anew = (store or statement.operator == "=") and statement.target.tensor not in ir.tensors_read(statement)
+        loops_around(self.scope, statement, order, terms, lambda values: self.assign(statement, values, store), anew)
 
     def assign(self, statement: ir.Statement, terms: list[Expr], store: bool) -> None:
         """The element gets the terms, or they are added to it."""

@@ -24,6 +24,7 @@ LARGEST = 64 * 1024 * 1024  # bytes of a strip that is longer than the cache lik
 STRIP = 256  # values of an index that run through all items of a nest before the next ones do, at most
 GRAIN = 8  # strips are multiples of this, which register tiles like
 PLENTY = 8  # an index of so many values feeds every thread
+LONG = 4096  # values of an index in line whose strips are worth what stays in the cache
 
 
 @dataclass(frozen=True)
@@ -170,8 +171,14 @@ class Nester:
         return result
 
     def best(self, candidates: list[_Candidate]) -> float:
-        """How many values the best index has, as far as that counts: strips of an index in line are short ones."""
-        return max((min(self.weight(c.index), 2 if self.in_line(c) else math.inf) for c in candidates), default=0)
+        """How many values the best index has, as far as that counts: strips of an index in line are short ones, unless
+        it is long."""
+        return max((min(self.weight(c.index), self.counted(c)) for c in candidates), default=0)
+
+    def counted(self, candidate: _Candidate) -> float:
+        if not self.in_line(candidate):
+            return math.inf
+        return PLENTY if self.sizes.index[candidate.index] >= LONG else 2
 
     def in_line(self, candidate: _Candidate) -> bool:
         """Whether strips of the index would cut the lines of a large tensor; those of a small one do not count."""
