@@ -18,7 +18,9 @@ from .tile import FORMS, Block, stays_rolled
 # is inf where x is, and (y + x) - x into y.
 FLAGS = ("reassoc", "contract", "arcp", "afn")
 # A fused x*0 + x*2 would become x*(0+2) all the same.
-FACTOR = tuple(flag for flag in FLAGS if flag != "contract")
+FACTOR = tuple(flag for flag in FLAGS if flag not in ("contract", "reassoc"))
+# In another order, factors overflow that did not, and a power of a negative number loses its NaN: x**a * x**b.
+PRODUCT = tuple(flag for flag in FLAGS if flag != "reassoc")
 EXACT = ("contract",)  # in functions: a product and a sum may become one operation; all else stays as written
 STOP_WORD = "tensorswap_stop"  # the name of a word in memory: not zero if the work of kernels is not wanted any more
 # Left to itself, LLVM uses half of a register of 64 bytes. Where memory is waited for, that is as good; where there is
@@ -390,6 +392,8 @@ class Printer:
             return self.call("quotient" if operator == "//" else "remainder", node.operands, node.type)
         numbers = operator == "*" and (_is_number(a) or _is_number(b)) and self.flags is FLAGS
         flags = () if node.apart else FACTOR if numbers else self.flags
+        if operator in ("*", "/") and flags is FLAGS:
+            flags = PRODUCT
         write = self.builder.fdiv if operator == "/" else getattr(self.builder, f"f{SIMPLE[operator]}")
         return write(a, b, flags=flags)
 

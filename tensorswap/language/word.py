@@ -64,28 +64,28 @@ class Reaches:
             if name in self.loops.updated or name in self.gathered or self.types.tensors[name].dtype.kind not in "iu":
                 continue
             reach: Reach | None = (0, 0)  # where nothing is written
-            for statement in self.loops.statements:
+            for statement, blocks in self.loops.located:
                 if statement.target.tensor == name and reach is not None:
-                    reach = self._after(reach, statement)
+                    reach = self._after(reach, statement, [block.index for block in blocks])
             if reach is not None and reach[0] >= -WORD and reach[1] <= WORD:
                 self.gathered[name] = Number(reach[0]), Number(reach[1])
 
-    def _after(self, before: Reach, statement: ir.Statement) -> Reach | None:
-        """Where the elements of a tensor lie once a statement has written it."""
+    def _after(self, before: Reach, statement: ir.Statement, blocks: list[str]) -> Reach | None:
+        """Where the elements of a tensor lie once a statement has written it, in all steps of the blocks around it."""
         if statement.operator.startswith("arg"):
             points = math.prod(self.sizes.index[i] for i in ir.candidates(statement))
             first = next(s for s in self.loops.statements if s.target.tensor == statement.target.tensor) is statement
-            found = points > 0 and statement.guard is None and self._fills(statement.target)
-            return 0 if (first and found) or (not first and before[0] == 0) else -1, points - 1 if first else before[
-                1
-            ] + points
+            found = points > 0 and statement.guard is None and not blocks and self._fills(statement.target)
+            points *= math.prod(self.sizes.index[i] for i in {*blocks}.difference(statement.indices))
+            low = 0 if (first and found) or (not first and before[0] == 0) else -1
+            return low, points - 1 if first else before[1] + points
         reach = self._value(statement.value)
         if reach is None or statement.operator not in ("=", "+=", "-="):
             return None
         low, high = reach if statement.operator != "-=" else (-reach[1], -reach[0])
         if statement.operator == "=":
             return min(before[0], low), max(before[1], high)
-        points = math.prod(self.sizes.index[i] for i in statement.indices)
+        points = math.prod(self.sizes.index[i] for i in {*statement.indices, *blocks})
         return before[0] + min(low, 0) * points, before[1] + max(high, 0) * points
 
     def _fills(self, target: ir.Access) -> bool:
@@ -138,6 +138,8 @@ class Reaches:
             ordered = statement.operator not in ("=", "+=", "-=", "*=")
             if ordered and self._is_unsigned(statement.value) and self._large(statement.value):
                 yield statement.value
+            elif statement.operator == "min=" and self.types.tensors[statement.target.tensor].dtype == UNSIGNED:
+                yield statement.value  # it starts from the greatest of all
             for root in (statement.value, *((statement.guard,) if statement.guard is not None else ())):
                 for node in _arithmetic(root):
                     if any(self._large(part) for part in self._told_apart(node)):

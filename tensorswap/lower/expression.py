@@ -36,9 +36,7 @@ class Expressions:
     def dtype(self, node: Expr) -> np.dtype[Any]:
         """The type that an expression is computed in."""
         kind = self.types.of(node)
-        if kind.weak and kind.dtype.kind == "f":
-            return self.layout.weak
-        return INT if kind.dtype.kind in "iu" else kind.dtype
+        return INT if kind.dtype.kind in "iu" else self.layout.settled(kind)
 
     def best(self, loops: ir.Loops, target: str) -> np.dtype[Any]:
         """The type of the best value that an argmax= or argmin= has seen, over all statements that fill the target."""
@@ -160,7 +158,8 @@ class Expressions:
             parts += [part for inner in ir.children(node) for part in self.inside(inner)]
         if isinstance(node, ir.Access):
             for axis, place in enumerate(node.indices):
-                if not isinstance(place, ir.Index):
+                shape = self.layout.sizes.shapes[node.tensor]
+                if not isinstance(place, ir.Index) or not self.stays_inside(place, shape[axis]):
                     at = self.integer(place)
                     extent = self.layout.extent(node.tensor, axis)
                     parts.append(kernel.joined("and", [compare("<=", kernel.ZERO, at), compare("<", at, extent)]))

@@ -19,8 +19,7 @@ from ..language import ir
 from ..language.bounds import folded
 from ..language.ir import Expr, Number
 from ..language.sizes import Sizes
-from ..language.types import DOUBLE, Types
-from ..lazy import cached_property
+from ..language.types import DOUBLE, Kind, Types
 
 FEW = 8  # values of a leading index below which no tile of several rows fits
 
@@ -74,6 +73,7 @@ class Layout:
     constant: frozenset[str]
     types: Types
     default: np.dtype[Any]
+    results: frozenset[str] = frozenset()
     kernel: int = 0  # its number
     tensors: dict[Tensor, Memory] = field(default_factory=dict)
     indices: dict[str, Variable] = field(default_factory=dict)
@@ -89,19 +89,17 @@ class Layout:
 
     # -- types
 
-    @cached_property
-    def weak(self) -> np.dtype[Any]:
-        """What numbers are computed in that take the type of what they meet: the widest that any of them can meet."""
-        wide = any(kind.dtype == DOUBLE and not kind.weak for kind in self.types.tensors.values())
-        return DOUBLE if wide else self.default
-
-    def settled(self, kind: Any) -> np.dtype[Any]:
-        """The type behind a kind: weak floats take the program's own."""
-        return self.default if kind.weak and kind.dtype.kind == "f" else kind.dtype
+    @staticmethod
+    def settled(kind: Kind) -> np.dtype[Any]:
+        """The type behind a kind: weak floats are double until they meet another type."""
+        return DOUBLE if kind.weak and kind.dtype.kind == "f" else kind.dtype
 
     def stored(self, tensor: Tensor) -> np.dtype[Any]:
-        """The type that a tensor's elements are stored in."""
-        return self.settled(self.types.tensors[tensor]) if isinstance(tensor, str) else self.beside[tensor][1]
+        """The type that a tensor's elements are stored in. A result of no type of its own has the program's."""
+        if not isinstance(tensor, str):
+            return self.beside[tensor][1]
+        kind = self.types.tensors[tensor]
+        return self.default if tensor in self.results and kind.weak and kind.dtype.kind == "f" else self.settled(kind)
 
     # -- names
 

@@ -147,10 +147,10 @@ def _whole_vectors(scope: Scope, statement: ir.Statement, index: str, bounds: Ra
     points that the first has done."""
     low, high = bounds
     count = constant(high)
-    if not is_zero(low) or count is None or index in scope.vectors:
+    if not is_zero(low) or count is None or count < 4 or index in scope.vectors:
         return [bounds]
     lanes = registers().bytes // scope.layout.stored(statement.target.tensor).itemsize
-    while lanes > count > 0:
+    while lanes > count:
         lanes //= 2
     left = count % lanes
     if left < 2:

@@ -63,7 +63,8 @@ def reduction(scope: Scope, statement: ir.Statement, order: list[str], reduced: 
         for index, bounds in zip(order[:split], ranges[:split], strict=True):
             around.enter_context(scope.loop(index, *bounds))
         total = Variable("total", type_of(dtype))
-        scope.add(Set(total, kernel.number(identity(statement.operator, dtype), type_of(dtype))))
+        start = identity(statement.operator, scope.layout.stored(target.tensor))
+        scope.add(Set(total, kernel.number(start, type_of(dtype))))
         with ExitStack() as inner:
             for position in range(split, len(order)):
                 if position == len(order) - 1 and reached(statement, order[position], remaining):

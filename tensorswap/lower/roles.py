@@ -193,6 +193,10 @@ class Roles:
         whole = all(isinstance(e, ir.Index) for o in (found.a, found.b) for e in o.access.indices)
         if (self.statement.guard is not None and not whole) or (parts["masks"] and parts["bounds"]):
             return None
+        if (parts["masks"] or parts["bounds"]) and any(
+            isinstance(n, ir.Access) for _, factor in found.scale for n in ir.walk(factor)
+        ):
+            return None  # no terms are 0, whatever they would have been multiplied by
         return Contraction(found.form, found.a, found.b, found.summed, found.scale, **parts)
 
     def kind_of(self, atom: Expr, found: Contraction) -> str | None:
@@ -212,7 +216,10 @@ class Roles:
             return None
         if any(term.get(found.summed[0]) not in (Number(1), Number(-1)) for term in terms):
             return None
-        return "masks" if any(found.column in term for term in terms) else "bounds"  # not of `l + j > j`
+        if not any(found.column in term for term in terms):  # `l + j > j` is none
+            return "bounds"
+        # panels of b are packed further out, where other indices have no value yet
+        return "masks" if ir.index_names(atom) <= {found.column, *found.summed} else None
 
 
 class Trial:

@@ -7,7 +7,23 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ..kernel.ir import ONE, WORD, ZERO, For, If, Memory, Set, Statement, Store, Value, Variable, extreme, joined, word
+from ..kernel.ir import (
+    ONE,
+    WORD,
+    ZERO,
+    For,
+    If,
+    Memory,
+    Set,
+    Statement,
+    Store,
+    Value,
+    Variable,
+    extreme,
+    joined,
+    most,
+    word,
+)
 from ..language import ir
 from ..language.affine import affine
 from ..language.bounds import at_least_zero, unproven, value_bounds
@@ -81,7 +97,7 @@ class Scope:
         with self.collected() as body:
             yield
         variable, lane = self.layout.index(index), Variable("lane", WORD)
-        vector, rest = Variable("vector", WORD), self.set("rest", low + (high - low) // lanes * lanes)
+        vector, rest = Variable("vector", WORD), self.set("rest", low + most(high - low, ZERO) // lanes * lanes)
         inside = For(lane, ZERO, word(lanes), ONE, (Set(variable, vector + lane), *body))
         self.add(For(vector, low, rest, word(lanes), (inside,)), For(variable, rest, high, ONE, tuple(body)))
 

@@ -71,7 +71,7 @@ class Tiling:
         """Panels of so many columns stay in a cache, while tiles of several rows read them."""
         count, mode = self.layout.count(self.found.column), self.found.b.mode
         if mode is Mode.AHEAD:
-            each = self.steps * self.dtype.itemsize
+            each = max(self.steps, 1) * self.dtype.itemsize
             fitting = min(KEPT // 2 // each, COLUMNS) // self.columns * self.columns
             return max(fitting, self.columns) if count * each > KEPT else None
         return COLUMNS // self.columns * self.columns if mode is Mode.PACKED and count > 2 * COLUMNS else None

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ..language import ir
 from ..language.ir import Expr
-from .work import Work, whole_axes
+from .work import Work, same_order, whole_axes
 
 
 def forward_copies(work: Work) -> Work:
@@ -29,6 +29,8 @@ def _forward(work: Work, name: str) -> Work:
     source, target = writer.value, writer.target
     if writer.guard is not None or writer.operator not in ("=", "+=") or not isinstance(source, ir.Access):
         return work
+    if work.kinds and work.kinds[name] != work.kinds[source.tensor]:
+        return work  # what reads it computes in its type
     names = whole_axes(target, work.sizes)
     if not names or sorted(names) != sorted(ir.bare(e) or "" for e in source.indices):
         return work
@@ -47,4 +49,6 @@ def _forward(work: Work, name: str) -> Work:
         return node
 
     body = tuple(item for k, item in enumerate(loops.body) if k != writers[0])
+    if not all(same_order(s, ir.map_statement(s, change)) for s in later):
+        return work
     return work.made(ir.map_items(body, lambda s: ir.map_statement(s, change)))

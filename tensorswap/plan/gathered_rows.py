@@ -19,7 +19,7 @@ from ..language import ir
 from ..language.build import conjunction
 from ..language.ir import Expr
 from ..language.types import UNSIGNED
-from .work import Work, product_of, whole_axes
+from .work import Work, product_of, same_order, whole_axes
 
 FEWER = 4  # elements of a row for each one that is read
 
@@ -69,13 +69,18 @@ def _compute_where_read(work: Work, name: str) -> Work:
             return ir.transform(writer.value, ir.substitute_indices(places))
         return node
 
-    taken = {n.tensor for s in readers for a in s.reads if a.tensor == name for e in a.indices for n in ir.walk(e)
-             if isinstance(n, ir.Access)}  # fmt: skip
-    if any(work.kinds[tensor].dtype == UNSIGNED for tensor in taken if tensor in work.kinds):
-        return work  # an index may be less than another number, an unsigned one wraps around
-    if any({*ir.map_statement(s, change).indices} != {*s.indices} for s in readers):
+    if _unsigned(work, [a for s in readers for a in s.reads if a.tensor == name]):
+        return work
+    changed = [(s, ir.map_statement(s, change)) for s in readers]
+    if any({*new.indices} != {*old.indices} or not same_order(old, new) for old, new in changed):
         return work  # a sum over an index that nothing names any more would be a sum over nothing
     return work.made(ir.map_statement(s, change) for s in statements if s is not writer)
+
+
+def _unsigned(work: Work, taken: list[ir.Access]) -> bool:
+    """Whether a place is an unsigned number: an index may be less than another number, that one wraps around."""
+    places = {n.tensor for a in taken for e in a.indices for n in ir.walk(e) if isinstance(n, ir.Access)}
+    return any(work.kinds[name].dtype == UNSIGNED for name in places if name in work.kinds)
 
 
 def _sizes_asked(statement: ir.Statement) -> list[ir.AxisSize]:
@@ -99,6 +104,8 @@ def _read_where_written(work: Work, name: str) -> Work:
         return work
     if len(set(names)) < len(names) or set(writer.indices) != set(names) or not _settled(work, writer):
         return work
+    if _unsigned(work, [writer.target]):
+        return work
     if any(isinstance(n, ir.Inside) for n in writer.nodes):
         return work
     changed: dict[int, ir.Statement] = {}
@@ -117,7 +124,7 @@ def _read_where_written(work: Work, name: str) -> Work:
 def _sifted(work: Work, reader: ir.Statement, writer: ir.Statement, axis: int) -> ir.Statement | None:
     """The reader at the elements that the writer wrote; None if it reads in another way, or not in proportion."""
     name = writer.target.tensor
-    over, _ = product_of(reader.value)
+    over, under = product_of(reader.value)
     mine = [f for f in over if isinstance(f, ir.Access) and f.tensor == name]
     if len(mine) != 1 or reader.operator not in ir.SUM or sum(a.tensor == name for a in reader.reads) != 1:
         return None
@@ -125,6 +132,8 @@ def _sifted(work: Work, reader: ir.Statement, writer: ir.Statement, axis: int) -
     found = whole_axes(access, work.sizes)
     if found is None or any(isinstance(n, ir.Inside) for n in reader.nodes):
         return None
+    if any(found[axis] in ir.index_names(divisor) for divisor in under):
+        return None  # elsewhere the zeros are divided, by zero perhaps
     own = [e.name if isinstance(e, ir.Index) else None for e in writer.target.indices]
     names: dict[str, Expr] = {o: e for o, e in zip(own, access.indices, strict=True) if o is not None}
     local = ir.map_statement(writer, ir.substitute_indices(names))

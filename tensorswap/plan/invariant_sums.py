@@ -19,6 +19,8 @@ def lift_sums(draft: Draft, statement: ir.Statement, blocks: tuple[str, ...]) ->
     summed = [i for i in statement.indices if i not in names]
     if blocks or statement.operator not in ir.SUM or len(names) < len(target.indices) or not summed:
         return [statement]
+    if any(draft.sizes.index[i] == 0 for i in statement.indices):
+        return [statement]  # a statement of no points may read anywhere, and the sum alone would have some
     used = ir.index_names(statement.value) | (ir.index_names(statement.guard) if statement.guard else frozenset())
     own = [i for i in names if i in used]
     if len(own) == len(names) or any(isinstance(n, ir.Inside) for n in statement.nodes):

@@ -21,25 +21,25 @@ MOSTLY = 0.5  # the part of the points at which all guards must hold
 
 
 def merge_sums(work: Work) -> Work:
-    def visit(body: tuple[ir.Item, ...]) -> tuple[ir.Item, ...]:
+    def visit(body: tuple[ir.Item, ...], blocks: frozenset[str]) -> tuple[ir.Item, ...]:
         result: list[ir.Item] = []
         for item in body:
             if isinstance(item, ir.Block):
-                result.append(replace(item, body=visit(item.body)))
+                result.append(replace(item, body=visit(item.body, blocks | {item.index})))
                 continue
             assert isinstance(item, ir.Statement)
             last = result[-1] if result else None
-            merged = _merged(work, last, item) if isinstance(last, ir.Statement) else None
+            merged = _merged(work, last, item, blocks) if isinstance(last, ir.Statement) else None
             if merged is None:
                 result.append(item)
             else:
                 result[-1] = merged
         return tuple(result)
 
-    return work.made(visit(work.loops.body))
+    return work.made(visit(work.loops.body, frozenset()))
 
 
-def _merged(work: Work, first: ir.Statement, second: ir.Statement) -> ir.Statement | None:
+def _merged(work: Work, first: ir.Statement, second: ir.Statement, blocks: frozenset[str]) -> ir.Statement | None:
     if first.target.tensor != second.target.tensor or first.operator not in ir.SUM or second.operator not in ir.SUM:
         return None
     if any(ir.candidates(s) or not _by_indices(s.guard) for s in (first, second)):
@@ -56,10 +56,9 @@ def _merged(work: Work, first: ir.Statement, second: ir.Statement) -> ir.Stateme
     renamed = ir.map_statement(second, ir.substitute_indices(names))
     if renamed.target != first.target:
         return None
-    if any(
-        a.tensor == first.target.tensor and not never_meet(first.target, a) for s in (first, renamed) for a in s.reads
-    ):
-        return None
+    own = [a for s in (first, renamed) for a in s.reads if a.tensor == first.target.tensor]
+    if not all(never_meet(first.target, a, blocks) for a in own):
+        return None  # the second reads what some point of the first has added
     guarded = first.guard is not None or renamed.guard is not None
     if guarded and not _mostly(work, [first, renamed]):
         return None
@@ -67,13 +66,13 @@ def _merged(work: Work, first: ir.Statement, second: ir.Statement) -> ir.Stateme
     return None if work.is_narrower(value, first.target.tensor) else ir.Statement(first.target, "+=", value)
 
 
-def never_meet(target: ir.Access, read: ir.Access, within: Set[str] | None = None) -> bool:
-    """Whether a read can never meet the element that the same point writes, or another point of the same step: their
-    places differ by a constant on some axis. `within`: by its indices, if not by any."""
-    return any(_differ(*places, within) for places in zip(target.indices, read.indices, strict=True))
+def never_meet(target: ir.Access, read: ir.Access, blocks: Set[str]) -> bool:
+    """Whether a read meets nothing that its step writes: on some axis, their places differ by a constant, and only the
+    indices of blocks stand there."""
+    return any(_differ(*places, blocks) for places in zip(target.indices, read.indices, strict=True))
 
 
-def _differ(one: Expr, other: Expr, within: Set[str] | None) -> bool:
+def _differ(one: Expr, other: Expr, blocks: Set[str]) -> bool:
     """Whether two places differ by a constant; of slices that are used in turn, by one that is no full turn."""
     turn = 0
     match one, other:
@@ -85,7 +84,7 @@ def _differ(one: Expr, other: Expr, within: Set[str] | None) -> bool:
         case _:
             turn = 0
     a, b = affine(one), affine(other)
-    if a is None or b is None or a.terms != b.terms or (within is not None and not a.terms.keys() <= within):
+    if a is None or b is None or a.terms != b.terms or not a.terms.keys() <= blocks:
         return False
     match a.constant, b.constant:
         case Number(value=int(first)), Number(value=int(second)):

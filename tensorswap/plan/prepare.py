@@ -16,6 +16,7 @@ from .gathered_rows import read_gathered_only
 from .guards_to_selects import guards_to_selects
 from .index_names import agree_on_names
 from .invariant_sums import lift_sums
+from .longer_indices import mark_longer_indices
 from .merge import merge_sums
 from .operands import split_operands
 from .pad import pad_operands
@@ -28,6 +29,7 @@ from .windows import channels_in_line
 from .work import Work
 
 PASSES: tuple[Callable[[Work], Work], ...] = (
+    mark_longer_indices,
     hoist_sums,
     compare_inside,
     agree_on_names,

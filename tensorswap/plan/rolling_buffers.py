@@ -92,11 +92,13 @@ def _can_fold(work: Work, fold: _Fold) -> bool:
         return False
     if fold.slices == 1 and not _made_before_read(work, fold.statements, writer):
         return False
+    if not _newest_behind(work, fold, writer):
+        return False
     if fold.slices > 1 and any(_is_contraction(s) for s in fold.statements):
         return False
-    size_of_axis = ir.AxisSize(fold.tensor, fold.axis)
     asked = any(
-        size_of_axis in s.nodes or (ir.Inside() in s.nodes and fold.tensor in ir.tensors_read(s))
+        any(isinstance(n, ir.AxisSize) and n.tensor == fold.tensor for n in s.nodes)
+        or (ir.Inside() in s.nodes and fold.tensor in ir.tensors_read(s))
         for s in work.loops.statements
     )
     return not asked and _writes_whole_slice(work, writer, fold) and _meets_what_is_kept(work, fold, size)
@@ -117,11 +119,18 @@ def _meets_what_is_kept(work: Work, fold: _Fold, size: int) -> bool:
     return True
 
 
+def _newest_behind(work: Work, fold: _Fold, writer: ir.Statement) -> bool:
+    """Whether nothing reads the newest slice before its writer has made it: it would find an old one there."""
+    early = fold.statements[: 1 + next(k for k, s in enumerate(fold.statements) if s is writer)]
+    places = (a.indices[fold.axis] for s in early for a in s.reads if a.tensor == fold.tensor)
+    return all(_offset(work, place, fold.block.index) != fold.newest for place in places)
+
+
 def _made_before_read(work: Work, inside: list[ir.Statement], writer: ir.Statement) -> bool:
     """Whether a tensor is read in the step that makes it only, and behind its statement."""
     name = writer.target.tensor
     reading = [s for s in work.loops.statements if any(a.tensor == name for a in s.reads)]
-    behind = inside[inside.index(writer) + 1 :]
+    behind = inside[1 + next(k for k, s in enumerate(inside) if s is writer) :]
     return all(any(s is other for other in behind) for s in reading)
 
 

@@ -201,7 +201,7 @@ class _Writer:
                     if not injective(statement, [], rules):
                         self._count(name, [(statement, blocks)], tuple(b.index for b in blocks))
             elif not all(injective(s, [b.index for b in blocks], rules) for s, blocks in writers) or not all(
-                disjoint(a, b) for (a, _), (b, _) in combinations(writers, 2)
+                disjoint(self.loops, a, b) for (a, _), (b, _) in combinations(writers, 2)
             ):
                 self._count(name, writers, ())
 

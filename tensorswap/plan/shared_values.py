@@ -34,7 +34,7 @@ def share_values(work: Work) -> Work:
     keys: list[dict[Expr, Hashable]] = []
     for item in body:
         mine: dict[Expr, Hashable] = {}
-        if isinstance(item, ir.Statement):
+        if isinstance(item, ir.Statement) and not item.operator.startswith("arg"):
             for node in dict.fromkeys(_always(item.value)):
                 holds = node == item.value and item.operator == "="
                 if holds and not (_keeps(item) and item.target.tensor in once):
@@ -44,6 +44,7 @@ def share_values(work: Work) -> Work:
                 use = uses.setdefault((mine[node], item.guard), _Use(node))
                 use.count += 1
                 use.holder = use.holder or (item if holds else None)
+        if isinstance(item, ir.Statement):
             written[item.target.tensor] += 1
         elif isinstance(item, ir.Block):
             written.update(s.target.tensor for s in statements_in(item))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..language import ir
-from ..language.affine import affine
+from ..language.affine import affine, is_constant
 from ..language.build import ONE, conjunction, conjuncts, multiply, subtract
 from ..language.ir import Expr, Number
 from ..language.paths import always_read
@@ -39,14 +39,15 @@ def _scattered(draft: Draft, statement: ir.Statement) -> tuple[ir.Statement, lis
     """The statement over the values of the quotients instead of the indices that are divided, and their indices."""
     atoms = list(conjuncts(statement.guard))
     solved: dict[Expr, tuple[str, Expr, ir.Index]] = {}  # by quotient: the index solved for, its value, the new one
+    always = set(always_read(statement.value))
     for access in statement.reads:
         for axis, place in enumerate(access.indices):
             if not (isinstance(place, ir.Binary) and place.operator == "//") or place in solved:
                 continue
             whole = ir.Compare("==", ir.Binary("%", place.left, place.right), Number(0))
             form = affine(place.left)
-            if whole not in atoms or form is None:
-                return None
+            if whole not in atoms or form is None or access not in always or not is_constant(place.right):
+                return None  # a branch that does not read it has points beyond its axis
             bare = [i for i, c in form.terms.items() if c == ONE and ir.Index(i) in statement.target.indices]
             index = bare[0] if bare else None
             if index is None or any(index == other for other, _, _ in solved.values()):
@@ -63,6 +64,8 @@ def _scattered(draft: Draft, statement: ir.Statement) -> tuple[ir.Statement, lis
         return None
     quotients: dict[Expr, Expr] = {place: quotient for place, (_, _, quotient) in solved.items()}
     values = {index: value for index, value, _ in solved.values()}
+    if any(ir.index_names(value) & values.keys() for value in values.values()):
+        return None  # one quotient would be told by another
 
     def change(node: Expr) -> Expr:
         return quotients.get(node, node)

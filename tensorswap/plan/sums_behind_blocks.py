@@ -36,5 +36,5 @@ def _split(loops: ir.Loops, block: ir.Block) -> tuple[ir.Block, list[ir.Statemen
         written = {s.target.tensor for s in body}
         if all(a.tensor not in written or complete_when_read(loops, (statement, (block,)), a) for a in statement.reads):
             moved.append(statement)
-    kept = tuple(s for s in block.body if s not in moved)
+    kept = tuple(s for s in block.body if not any(s is other for other in moved))
     return replace(block, body=kept), moved

@@ -119,6 +119,11 @@ def whole_axes(access: ir.Access, sizes: Sizes) -> list[str] | None:
     return names if whole and len(set(names)) == len(access.indices) else None
 
 
+def same_order(old: ir.Statement, new: ir.Statement) -> bool:
+    """Whether a changed statement counts the positions that argmax= and argmin= find as it did."""
+    return not old.operator.startswith("arg") or ir.candidates(old) == ir.candidates(new)
+
+
 def statements_in(item: ir.Item) -> list[ir.Statement]:
     """The statement itself, or those of a block in their order."""
     if isinstance(item, ir.Block):

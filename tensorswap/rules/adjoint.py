@@ -134,7 +134,7 @@ class AdjointBuilder:
         holds = frozenset(conjuncts(guard))
         value = contribution.value(self.seed(statement.target), lambda e: reuse(e, self.held, holds))
         adjoint = ir.Statement(target, "-=" if negative else "+=", value, guard)
-        return completed(statement, adjoint, blocks, self.shapes.base, contribution.access)
+        return completed(statement, adjoint, blocks, self.shapes, contribution.access)
 
     def _shows_range(self, statement: ir.Statement, index: str) -> bool:
         """Whether an access that every point evaluates has the bare index on an axis of exactly its size."""
@@ -149,7 +149,8 @@ class AdjointBuilder:
         statement, blocks = place
         if not blocks:
             return
-        needed = {n for n in (*ir.walk(raw.value), *ir.walk(raw.guard or ZERO)) if isinstance(n, ir.Access)}
+        parts = (*raw.target.indices, raw.value, raw.guard or ZERO)
+        needed = {n for part in parts for n in ir.walk(part) if isinstance(n, ir.Access)}
         if all_values:
             needed |= set(statement.reads)
         operators = {s.target.tensor: s.operator for s in self.forward.statements}

@@ -43,7 +43,7 @@ class Helpers:
     def meeting(self, statement: ir.Statement) -> list[ir.Statement]:
         """The statements that may write an element which the given one writes: all of the tensor's, or itself alone."""
         group = [s for s in self.loops.statements if s.target.tensor == statement.target.tensor]
-        if all(s is statement or disjoint(s, statement) for s in group):
+        if all(s is statement or disjoint(self.loops, s, statement) for s in group):
             group = [statement]
         if any(ir.BATCH in candidates(s) for s in group):
             raise DerivativeError(

@@ -46,7 +46,7 @@ class Shapes:
             return index in self._bare.get((tensor, axis), ())
         return False
 
-    def _covers(self, tensor: str, axis: int, place: Expr) -> bool:
+    def covers(self, tensor: str, axis: int, place: Expr) -> bool:
         """Whether a place is a bare index that runs over the whole axis."""
         return isinstance(place, ir.Index) and (place.name == ir.BATCH or self.exact(tensor, axis, place.name))
 
@@ -90,7 +90,7 @@ class Shapes:
     def partial(self, access: ir.Access) -> ir.Access:
         """The access with `i+0` for an index that covers only a part of its axis: bare would claim the whole."""
         places = enumerate(access.indices)
-        indices = tuple(e if self._covers(access.tensor, k, e) else not_bare(e) for k, e in places)
+        indices = tuple(e if self.covers(access.tensor, k, e) else not_bare(e) for k, e in places)
         return replace(access, indices=indices)
 
     def header(
@@ -187,7 +187,7 @@ class Shapes:
             for a in accesses
             if a.tensor in inputs
             for k, e in enumerate(a.indices)
-            if isinstance(e, ir.Index) and self._covers(a.tensor, k, e)
+            if isinstance(e, ir.Index) and self.covers(a.tensor, k, e)
         }
 
     def _derived_axes(self, derived: ir.Loops) -> list[ir.SizeDeclaration]:
@@ -199,7 +199,7 @@ class Shapes:
                 continue
             targets = [s.target for s in derived.statements if s.target.tensor == name]
             for axis in range(len(targets[0].indices)):
-                if all(self._covers(name, axis, t.indices[axis]) for t in targets):
+                if all(self.covers(name, axis, t.indices[axis]) for t in targets):
                     continue
                 found.append(ir.SizeDeclaration(ir.AxisSize(name, axis), self.extent(self.base[name], axis)))
         return found

@@ -70,7 +70,7 @@ class TangentBuilder:
             value = reuse(value, held_values(ir.Loops(body=(item,))), frozenset(conjuncts(item.guard)))
         made = ir.Statement(target, operator, value, conjunction((item.guard, condition)))
         yield from self.helpers.statements[before:]
-        yield completed(item, made, blocks, self.shapes.base)
+        yield completed(item, made, blocks, self.shapes)
 
     def check_updates(self, item: ir.Statement, group: list[ir.Statement]) -> None:
         """The tangents of a group stand behind its last member: what an earlier one read must still be there."""

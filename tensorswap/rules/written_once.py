@@ -26,7 +26,7 @@ def shown_by_text(loops: ir.Loops) -> bool:
     if not all(injective(s, [b.index for b in blocks], rules) for s, blocks in assigned):
         return False
     for (first, _), (second, _) in combinations(assigned, 2):
-        if first.target.tensor == second.target.tensor and not disjoint(first, second):
+        if first.target.tensor == second.target.tensor and not disjoint(loops, first, second):
             return False
     names = {s.target.tensor for s, blocks in assigned if blocks}
     return all(
@@ -79,12 +79,14 @@ def _digits(terms: dict[str, ir.Expr], a: str, b: str, rules: SizeRules) -> bool
     return False
 
 
-def disjoint(first: ir.Statement, second: ir.Statement) -> bool:
+def disjoint(loops: ir.Loops, first: ir.Statement, second: ir.Statement) -> bool:
     """Whether two targets never meet: some axis keeps them apart, or their guards exclude each other."""
     if first.target.indices == second.target.indices:
         conditions, own = set(conjuncts(second.guard)), ir.bare_indices(first.target)
-        if any(opposite(atom) in conditions for atom in conjuncts(first.guard) if ir.index_names(atom) <= own):
-            return True  # of other indices, one value may hold for the first, and another for the second
+        opposites = [atom for atom in conjuncts(first.guard) if opposite(atom) in conditions]
+        # of other indices, one value may hold for the first, and another for the second
+        if any(ir.index_names(atom) <= own and _lasts(loops, atom, first, second) for atom in opposites):
+            return True
     names = {*first.indices, *second.indices}
     sizes = {name: ir.Size(name) for name in names}
     for one, other in zip(first.target.indices, second.target.indices, strict=True):
@@ -98,6 +100,16 @@ def disjoint(first: ir.Statement, second: ir.Statement) -> bool:
             if isinstance(gap, Number) and gap.value > 0:
                 return True
     return False
+
+
+def _lasts(loops: ir.Loops, atom: ir.Expr, first: ir.Statement, second: ir.Statement) -> bool:
+    """Whether nothing changes what a condition reads, from the earlier of two statements on, or in a block around."""
+    read = {n.tensor for n in ir.walk(atom) if isinstance(n, ir.Access)}
+    located = list(loops.located)
+    both = [k for k, (s, _) in enumerate(located) if s is first or s is second]
+    blocks = [block for k in both for block in located[k][1]]
+    writers = [(k, around) for k, (s, around) in enumerate(located) if s.target.tensor in read]
+    return not any(k >= both[0] or any(a is b for a in around for b in blocks) for k, around in writers)
 
 
 def _other_residue(one: ir.Expr, other: ir.Expr) -> bool:

@@ -108,7 +108,9 @@ class Again:
             arrays[k] = np.array(array, wanted, order="C")
         for k, low, high in self.between:
             array = arrays[k]
-            if type(array) is not np.ndarray or (array.size and (array.min() < low or array.max() > high)):
+            if type(array) is not np.ndarray or array.dtype.kind not in "iu":
+                return None
+            if array.size and (array.min() < low or array.max() > high):
                 return None
         return arrays
 

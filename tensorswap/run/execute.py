@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..kernel.ir import Role
 from ..language import ir
 from ..language.bound import Bound
-from ..language.types import DOUBLE, WEAK_FLOAT, Kind, Types, identity, infer_types
+from ..language.types import Types, identity, infer_types
 from ..lazy import cached_property
 from ..lower.expression import Expressions
 from ..lower.kernel import KernelWriter, Lowered, joining_kernel
@@ -55,17 +55,13 @@ class Executable:
         self.threads = threads
         self.deciding = deciding  # tensors whose whole numbers decide where accesses go
         self.scalars = scalars  # outputs that say, above zero, that the others may be wrong
-        same = len({array.dtype for array in bound.arrays.values()}) == 1 and bound.dtype.kind == "f"
+        same = {array.dtype for array in bound.arrays.values()} == {bound.dtype} and bound.dtype.kind == "f"
         self.products = matrix_products(bound.loops, bound.sizes) if same and not is_alone() else None
         work = prepare(bound)
         self.loops, self.sizes = work.loops, work.sizes
         known = {**bound.types.tensors, **work.kinds}  # a plan changes no type
         self.types: Types = infer_types(self.loops, bound.kinds, known)
         self.default = bound.dtype
-        if Kind(DOUBLE) in self.types.tensors.values():  # which weak ones may meet
-            for name in self.loops.written:
-                if self.types.tensors[name] == WEAK_FLOAT and name not in self.loops.outputs:
-                    self.types.learn(name, Kind(DOUBLE))
         self.constant = constant_indices(self.loops)
         self.kernels: list[Lowered] = []
         layout = self.layout()
@@ -102,7 +98,8 @@ class Executable:
             self.kernels.append(replace(joining, nest=replace(joining.nest, block=nest.block)))
 
     def layout(self) -> Layout:
-        return Layout(self.sizes, self.constant, self.types, self.default, len(self.kernels))
+        results = frozenset(self.loops.outputs)
+        return Layout(self.sizes, self.constant, self.types, self.default, results, len(self.kernels))
 
     def first_writer(self, name: str) -> Planned:
         found = next(s for s in self.loops.statements if s.target.tensor == name)

@@ -73,4 +73,11 @@ FAULTS = (
         (READS + "test_assignment_to_disjoint_parts_and_overlap",),
         "the later of two values would win in silence",
     ),
+    Fault(
+        "counts forget the steps of a block", "off by one", "language/word.py",
+        "for i in {*statement.indices, *blocks})",
+        "for i in statement.indices)",
+        ("tests/test_once_wrong.py::test_compiled_as_interpreted[a count of steps as a place to read]",),
+        "a kernel would read beyond its tensor",
+    ),
 )  # fmt: skip

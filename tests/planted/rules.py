@@ -189,4 +189,25 @@ FAULTS = (
         (EDGES + "test_targets_that_share_one_element_are_not_apart",),
         "two statements that write one element must not run as if they did not",
     ),
+    Fault(
+        "opposite guards of what has changed", "skipped check", "rules/written_once.py",
+        "ir.index_names(atom) <= own and _lasts(loops, atom, first, second)",
+        "ir.index_names(atom) <= own",
+        ("tests/test_once_wrong.py::test_compiled_as_interpreted[opposite guards of what changes in between]",),
+        "both may hold, one after the other",
+    ),
+    Fault(
+        "a place that later steps change is read again", "skipped check", "rules/adjoint.py",
+        "parts = (*raw.target.indices, raw.value",
+        "parts = (raw.value",
+        ("tests/test_once_wrong.py::test_a_place_that_later_steps_change_has_no_derivative",),
+        "the gradient would go to another element",
+    ),
+    Fault(
+        "an index beyond an axis takes part in a gradient", "missing guard", "rules/derived_inside.py",
+        "if shapes.covers(access.tensor, axis, place):",
+        "if isinstance(place, ir.Index):",
+        ("tests/test_once_wrong.py::test_an_index_beyond_an_axis_has_no_part_in_a_gradient",),
+        "`inside` left those points out",
+    ),
 )  # fmt: skip

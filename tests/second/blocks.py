@@ -122,5 +122,48 @@ def wide_steps(w: Writer) -> None:
     w.arrays += states
 
 
+def along_rows(w: Writer) -> None:
+    """Rows that go along their own line each, the step behind the row: guards hold rows against steps, sums take parts
+    of an element one after the other, and an element may be read before its statement or after it."""
+    step, row = w.fresh("t"), w.fresh("i")
+    w.sizes[step], w.sizes[row] = w.random.randint(1, 6), w.pick([1, 7, 8, 9, 16, 17, 33])
+    w.new_input(w.own([row, step]), "float")
+    down = w.chance(0.3)
+    lag = f"{step}{'+' if down else '-'}1"
+    inside = f"{step} + 1 < size({step})" if down else f"{step} > 0"
+    states = [Array(w.fresh("S"), w.own([row, step]), written=True) for _ in range(w.random.randint(2, 3))]
+    own = [row, step]
+    before, keep = w.extra, w.lines
+    w.lines = []
+    for number, state in enumerate(states):
+        earlier = f"({state.name}[{row},{lag}] if {inside} else {w.pick(['0', '0.5'])})"
+        value = f"{w.pick(['tanh', 'exp', 'sin'])}(0.5 * {earlier} + {w.leaf(own)})"
+        if number and w.chance(0.5):
+            value = f"{states[number - 1].name}[{row},{step}] * {w.leaf(own)}"
+        guard = w.pick(
+            [
+                "",
+                f" if {row} < {step}{w.pick(['', ' - 1', ' + 2'])}",
+                f" if {row} >= {step}{w.pick(['', ' + 1', ' + 9'])}",
+                f" if {row} + {step} < {w.random.randint(0, 9)}",
+                f" if {row} == {step}",
+                f" if {row} < {w.random.randint(0, 9)}",
+            ]
+        )
+        if w.chance(0.3):  # in parts
+            w.put(state, "+=", value, guard)
+            w.put(state, "+=", w.leaf(own), w.pick(["", guard]))
+        else:
+            w.put(state, "=", value, guard)
+        w.extra += ((f"{state.name}[{row},{step}]", _names(state)),)
+    body, w.extra = w.lines, before
+    w.lines = [*keep, f"for {step}{' down' if down else ''}:", *("    " + line for line in body)]
+    if w.chance(0.6):  # of what lives in the block alone, a sum
+        total = w.target([row])
+        w.put(total, "+=", f"{states[-1].name}[{row},{step}]")
+        states = [total]
+    w.arrays += states
+
+
 def _names(array: Array) -> frozenset[str]:
     return frozenset(str(axis.index) for axis in array.axes)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tests.second.arrays import Array, Axis, Leaf
-from tests.second.blocks import block, wide_steps
+from tests.second.blocks import along_rows, block, wide_steps
 from tests.second.layouts import dressed
 from tests.second.parse import Call, Node, Statement, nodes, parse, statements, walk
 
@@ -794,7 +794,8 @@ class Writer:
             + [self.reduction] * 3
             + [self.winner, self.scatter, self.filled, self.window]
         )
-        kinds += [partial(block, self), partial(block, self), partial(wide_steps, self), self.definition, self.leading]
+        kinds += [partial(block, self), partial(block, self), partial(wide_steps, self), partial(along_rows, self)]
+        kinds += [self.definition, self.leading]
         for _ in range(min(most, self.pick([1, 2, 2, 3, 3, 4, 5, 6]))):
             self.pick(kinds)()
         if self.chance(0.06):

@@ -83,7 +83,7 @@ class Linear:
             conjunction((statement.guard, *contribution.conditions)),
         )
         # `inside` spoke of all reads of the statement; the target itself still shows its own and the seed's places
-        bounds = lost_bounds(statement, replace(made, target=target), {}, access)
+        bounds = lost_bounds(statement, replace(made, target=target), self.shapes, access)
         made = replace(made, guard=conjunction((made.guard, *bounds)))
         named = {*made.indices, *(block.index for block in blocks)}
         lost = [ir.Size(i) for i in statement.indices if i not in named]
