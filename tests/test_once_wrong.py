@@ -158,6 +158,15 @@ def test_a_gradient_of_whole_numbers_in_a_copy() -> None:
 
 
 @pytest.mark.compiled
+@pytest.mark.parametrize("name", ["two sums into a part of an axis", "a lifted sum into a part of an axis"])
+def test_passes_keep_an_index_from_beyond_an_axis(name: str) -> None:
+    """A write beyond the end may go unnoticed; the interpreter notices it, after every pass."""
+    text, arguments = CASES[name]
+    with ts.debug(validate=True):
+        ts.program(text)(arguments)
+
+
+@pytest.mark.compiled
 def test_a_gradient_of_an_empty_batch() -> None:
     gradient = ts.program("Y[n,o] += X[n,d] * W[o,d]\nloss += Y[n,o] * Y[n,o]").grad(wrt=["W"])
     check(gradient, {"X": np.zeros((0, 20)), "W": ONES((30, 20))})

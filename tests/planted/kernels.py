@@ -102,13 +102,6 @@ FAULTS = (
         "points outside the guard would be computed, or outside the tensor",
     ),
     Fault(
-        "whole vectors of a loop without points", "off by one", "lower/loops.py",
-        " or count < 4 or index",
-        " or index",
-        ("tests/test_once_wrong.py::test_compiled_as_interpreted[a guard that holds nowhere]",),
-        "the last vector would begin before the tensor",
-    ),
-    Fault(
         "a mask of other indices", "missing guard", "lower/roles.py",
         "ir.index_names(atom) <= {found.column, *found.summed}",
         "ir.index_names(atom)",

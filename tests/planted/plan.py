@@ -198,8 +198,8 @@ FAULTS = (
         "an index longer than an axis stays bare", "missing guard", "plan/longer_indices.py",
         'ir.Binary("+", place, ZERO) if longer else place',
         'place',
-        ("tests/test_once_wrong.py::test_compiled_as_interpreted[a branch of `inside` beyond an axis]",),
-        "`inside` would not look at it",
+        ("tests/test_once_wrong.py::test_passes_keep_an_index_from_beyond_an_axis",),
+        "passes would drop the guard that keeps it inside",
     ),
     Fault(
         "positions count in the order of a copy", "swapped index", "plan/work.py",
