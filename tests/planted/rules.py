@@ -32,7 +32,7 @@ FAULTS = (
     ),
     Fault(
         "opposite guards keep any statements apart", "wrong rule", "rules/written_once.py",
-        " if ir.index_names(atom) <= own):", "):",
+        "ir.index_names(atom) <= own and _lasts", "_lasts",
         (WINNERS + "test_statements_with_opposite_guards_may_meet[places]",),
         "each of two statements would route to a winner of its own",
     ),

@@ -137,7 +137,7 @@ def along_rows(w: Writer) -> None:
     w.lines = []
     for number, state in enumerate(states):
         earlier = f"({state.name}[{row},{lag}] if {inside} else {w.pick(['0', '0.5'])})"
-        value = f"{w.pick(['tanh', 'exp', 'sin'])}(0.5 * {earlier} + {w.leaf(own)})"
+        value = f"{w.pick(['tanh', 'sigmoid', 'sin'])}(0.5 * {earlier} + {w.leaf(own)})"
         if number and w.chance(0.5):
             value = f"{states[number - 1].name}[{row},{step}] * {w.leaf(own)}"
         guard = w.pick(
