@@ -243,19 +243,23 @@ def speed() -> str:
     run = json.loads(RESULTS.read_text(encoding="utf-8"))
     rows = [(row["title"], *_fastest(row["peers"])) for row in run["rows"]]
     high, left, right, line = 15, 365.0, 740.0, 30.0
-    most = max(ratio for _, _, ratio in rows)
-    across = (right - left - 90) / math.log(most)
+    ratios = [1.0, *(ratio for _, _, ratio in rows)]
+    least, most = min(ratios), max(ratios)
+
+    def place(ratio: float) -> float:
+        return left + (right - left - 90) * math.log(ratio / least) / math.log(most / least)
+
     parts = [
         _text(left, 18, "times as fast as the fastest of numpy, JAX, PyTorch, einsum (logarithmic)", "#57606a"),
     ]
-    for mark in (1, 2, 5, 10):
-        x = left + across * math.log(mark)
+    for mark in (0.5, 1, 2, 5, 10):
+        x = place(max(mark, least))
         bottom = line + high * len(rows) + 4
         parts.append(f'<line x1="{x:.1f}" y1="{line:g}" x2="{x:.1f}" y2="{bottom:g}" stroke="#d0d7de"/>')
-        parts.append(_text(x, bottom + 14, str(mark), "#57606a"))
+        parts.append(_text(x, bottom + 14, f"{mark:g}", "#57606a"))
     for k, (title, peer, ratio) in enumerate(rows):
         y = line + high * k + 3
-        start, end = sorted((left, left + across * math.log(ratio)))
+        start, end = sorted((place(1.0), place(ratio)))
         colour = FASTER if ratio >= 1 else SLOWER
         parts.append(
             f'<rect x="{start:.1f}" y="{y:g}" width="{end - start:.1f}" height="{high - 4}" fill="{colour}"/>'
