@@ -18,7 +18,7 @@ from .tile import FORMS, Block, stays_rolled
 # is inf where x is, and (y + x) - x into y.
 FLAGS = ("reassoc", "contract", "arcp", "afn")
 # A fused x*0 + x*2 would become x*(0+2) all the same.
-FACTOR = tuple(flag for flag in FLAGS if flag not in ("contract", "reassoc"))
+FACTOR = tuple(flag for flag in FLAGS if flag != "contract")
 # In another order, factors overflow that did not, and a power of a negative number loses its NaN: x**a * x**b.
 PRODUCT = tuple(flag for flag in FLAGS if flag != "reassoc")
 EXACT = ("contract",)  # in functions: a product and a sum may become one operation; all else stays as written
