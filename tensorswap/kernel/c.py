@@ -148,6 +148,8 @@ class _Body:
                 panels = [part for p in (a, b, y) for part in (p.memory.name, *map(text_of, (p.at, p.row, p.column)))]
                 numbers = [text_of(part) for loop in loops for part in loop]
                 yield f"{tile.name}({', '.join([*panels, *numbers, text_of(scale), text_of(add)])});"
+            case ir.Turn():
+                yield from self.statement(node.loops)
             case _:
                 raise AssertionError(f"C has no {type(node).__name__}")
 
@@ -185,7 +187,9 @@ class _Body:
 
 def _sums(node: ir.For) -> str:
     """What an innermost loop adds up in a variable: it may do so in any order."""
-    if any(isinstance(inner, ir.For | ir.While | ir.If | ir.Step | ir.TileCall) for inner in ir.walk(node.body)):
+    if any(
+        isinstance(inner, ir.For | ir.While | ir.If | ir.Step | ir.TileCall | ir.Turn) for inner in ir.walk(node.body)
+    ):
         return ""
     made: set[str] = set()  # anew at each point
     for statement in node.body:

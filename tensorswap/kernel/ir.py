@@ -11,6 +11,7 @@
                 | Point(memory, address)                    memory begins at an address (machine code only)
                 | Step(number, comment, body)               a function of its own, called here
                 | TileCall(tile, a, b, y, ...)              a register tile: see kernel/tile.py
+                | Turn(target, to, source, at, ...)         a turned copy: see kernel/turned.py
                 | Launch(kernel, parts, context, threads)   runs another kernel (machine code only)
                 | Serve()                                   helps with launches for ever (machine code only)
     value     ::= Number(value) | Variable(name) | Load(memory, offset)
@@ -313,6 +314,27 @@ class TileCall(Statement):
     loops: tuple[tuple[Value, Value, Value], ...]
     scale: Value
     add: Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Turn(Statement):
+    """target[to + k*lanes + r] = source[at + r*apart + k] for k below `steps` and r below `lanes`."""
+
+    target: Memory
+    to: Value
+    source: Memory
+    at: Value
+    apart: Value
+    steps: Value
+    lanes: int
+
+    @property
+    def loops(self) -> For:
+        """The same, one number at a time."""
+        lane, step = Variable("turned_lane", WORD), Variable("turned_step", WORD)
+        read = Load(self.source, self.at + lane * self.apart + step)
+        copy = Store(self.target, self.to + step * self.lanes + lane, read)
+        return For(lane, ZERO, word(self.lanes), ONE, (For(step, ZERO, self.steps, ONE, (copy,)),))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

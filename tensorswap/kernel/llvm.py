@@ -13,6 +13,7 @@ from .functions import INSTRUCTIONS, LIBRARY, Made, made
 from .functions import REAL as FUNCTIONS
 from .registers import registers
 from .tile import FORMS, Block, stays_rolled
+from .turned import Turned
 
 # Never nnan or ninf: NaN stays NaN. Never nsz beside reassoc: together they let LLVM factor x*0 + x*1 into x*1, which
 # is inf where x is, and (y + x) - x into y.
@@ -156,6 +157,8 @@ class Printer:
                 self.step(node)
             case ir.TileCall():
                 self.tile(node)
+            case ir.Turn():
+                self.turn(node)
             case ir.Launch(kernel=kernel, parts=parts, context=context, threads=threads):
                 self.launch(builder, node, [self.value(v) for v in (kernel, parts, context, threads)])
             case ir.Serve():
@@ -203,6 +206,12 @@ class Printer:
             kind.form == "lane" and registers().by_lane, a, b, y, loops, self.value(node.scale), self.value(node.add),
         )  # fmt: skip
 
+    def turn(self, node: ir.Turn) -> None:
+        to, at, apart, steps = (self.value(v) for v in (node.to, node.at, node.apart, node.steps))
+        target, source = (self.memories[memory.name] for memory in (node.target, node.source))
+        turned = Turned(self.builder, node.target.type.size, registers().bytes, node.lanes, steps)
+        turned.write(target, to, source, at, apart, lambda: self.statement(node.loops))
+
     def block(self, panel: ir.Panel) -> Block:
         return Block(self.memories[panel.memory.name], *(self.value(v) for v in (panel.at, panel.row, panel.column)))
 
@@ -211,7 +220,7 @@ class Printer:
     def loop(self, node: ir.For) -> None:
         start, stop, step = (self.value(v) for v in (node.first, node.past, node.step))
         variable = node.variable
-        inside = [n for n in ir.walk(node.body) if isinstance(n, ir.For | ir.While | ir.Step | ir.TileCall)]
+        inside = [n for n in ir.walk(node.body) if isinstance(n, ir.For | ir.While | ir.Step | ir.TileCall | ir.Turn)]
         if node.plain:
             self.in_pieces(node, start, stop)
         elif inside:

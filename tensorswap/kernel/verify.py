@@ -31,7 +31,7 @@ def need(holds: bool, otherwise: str) -> None:
 
 def _takes_long(body: ir.Body) -> bool:
     """Whether something in a body is a function, a tile, or a loop of who knows how many rounds."""
-    inside = [node for node in ir.walk(body) if isinstance(node, ir.Step | ir.TileCall | ir.While | ir.For)]
+    inside = [node for node in ir.walk(body) if isinstance(node, ir.Step | ir.TileCall | ir.Turn | ir.While | ir.For)]
     return any(not isinstance(n, ir.For) or ir.constant(n.past) is None or ir.constant(n.first) is None for n in inside)
 
 
@@ -87,6 +87,13 @@ class _Verifier:
                 _Verifier(dict(self.variables), dict(self.memories)).body(body)
             case ir.TileCall():
                 self.tile(node)
+            case ir.Turn(target=target, source=source, lanes=lanes):
+                need(target.type == source.type and target.type.real, f"{source.type} is turned into {target.type}")
+                need(lanes > 0, "a turned copy has no lanes")
+                for memory in (target, source):
+                    self.memory(memory)
+                for number in (node.to, node.at, node.apart, node.steps):
+                    self.value(number, ir.WORD)
             case _:
                 raise AssertionError(f"a kernel has no {type(node).__name__}")
 

@@ -69,6 +69,9 @@ class Panels:
             loops.insert(0, (self.layout.index(name), (low, high)))
             terms.append((self.layout.index(name) - low) * step)
             step *= self.layout.count(name)
+        if self.turns(side):
+            self.turn(side, panel, place, loops, terms)
+            return
         lanes = (LANE, (ZERO, word(side.size)))
         along = side.moves[side.operand.along]
         access = side.operand.access
@@ -79,6 +82,26 @@ class Panels:
             if tiling.found.masks and side is tiling.b:
                 value = kernel.Choice(self.inside_masks(), value, kernel.number(0, tiling.type), lazy=True)
             scope.store(panel, total([place, *terms, LANE]), value)
+
+    def turns(self, side: Side) -> bool:
+        """Whether steps of the innermost sum lie in line, so that what a tile spans is far apart."""
+        tiling = self.tiling
+        masked = bool(tiling.found.masks) and side is tiling.b
+        return not masked and side.moves[side.operand.along] != 1 and side.moves[tiling.found.summed[-1]] == 1
+
+    def turn(
+        self, side: Side, panel: Memory, place: Value, loops: list[tuple[Variable, Range]], terms: list[Value]
+    ) -> None:
+        """Copies one panel in blocks that are turned, for each step of the outer sums."""
+        *outer, (inner, (low, high)) = loops
+        access, along = side.operand.access, side.moves[side.operand.along]
+        with ExitStack() as around:
+            for variable, (first, past) in outer:
+                around.enter_context(self.scope.counted(variable, first, past))
+            self.scope.add(kernel.Set(inner, low))
+            at, to = self.write.offset(access), total([place, *terms[1:]])
+            source = self.layout.tensor(access.tensor)
+            self.scope.add(kernel.Turn(panel, to, source, at, word(along), high - low, side.size))
 
     def inside_masks(self) -> Value:
         """Whether a lane of a panel of b takes part at a step of the sum."""

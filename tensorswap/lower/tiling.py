@@ -72,8 +72,8 @@ class Tiling:
         count, mode = self.layout.count(self.found.column), self.found.b.mode
         if mode is Mode.AHEAD:
             each = max(self.steps, 1) * self.dtype.itemsize
-            fitting = min(KEPT // 2 // each, COLUMNS) // self.columns * self.columns
-            return max(fitting, self.columns) if count * each > KEPT else None
+            fitting = min(KEPT // 4 // each, COLUMNS) // self.columns * self.columns
+            return max(fitting, self.columns) if count * each > KEPT * 3 // 4 else None
         return COLUMNS // self.columns * self.columns if mode is Mode.PACKED and count > 2 * COLUMNS else None
 
     def shape(self) -> tuple[Tile, int, int]:

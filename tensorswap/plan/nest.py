@@ -280,7 +280,7 @@ class Nester:
     def strip(self, nest: Nest, unit: int, around: frozenset[str]) -> tuple[int, int]:
         """The length of a strip, of which each value takes so many bytes, and its grain."""
         index, statements = nest.index or "", nest.statements
-        room = min(max(CACHE // 2, self.bytes_summed(statements, index, around)), CACHE)
+        room = min(max(CACHE // 2, self.bytes_summed(statements, index, around)), 2 * CACHE)
         strip = max(min(nest.strip or STRIP, room // max(unit, 1)), 1)
         if strip >= nest.grain:
             return strip, nest.grain

@@ -13,7 +13,7 @@ from ..lower.kernel import filling_kernel
 from ..lower.layout import BestOf, Tensor
 from ..room import check_room
 from .execute import Context, Executable
-from .memory import ALIGN
+from .memory import lines
 from .rows import COLUMNS, ONCE, Entry
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Chunk:
         self.names: list[Any] = []
         self.own: dict[Any, tuple[tuple[int, ...], np.dtype[Any]]] = {}  # tensors of which the caller knows nothing
         check_room(needed for part in parts for needed in part.needed)
-        self.memories = [np.empty(context.size + ALIGN, np.uint8) for context in contexts]
+        self.memories = [lines(context.size) for context in contexts]
         for number, (part, context) in enumerate(zip(parts, contexts, strict=True)):
             for name in context.slots:
                 shared = _shared(name, number)

@@ -27,7 +27,7 @@ from ..room import SETTING, SMALL, Needed, check_room, of_tensor
 from .alone import is_alone
 from .expected_time import nanoseconds, without_vectors
 from .interrupt import LONG, STOP, interruptibly
-from .memory import ALIGN, Buffer, place
+from .memory import Buffer, lines, place
 from .rows import COLUMNS, ONCE, Rounds
 from .wide_steps import steps_of
 
@@ -389,7 +389,7 @@ class Context:
         try:
             memory = self.spare.pop()
         except IndexError:
-            memory = np.empty(self.size + ALIGN, np.uint8)
+            memory = lines(self.size)
         for start, shape, dtype, value in self.fills:
             size = math.prod(shape) * dtype.itemsize
             memory[start : start + size].view(dtype)[...] = value

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 ALIGN = 64  # bytes: a line of the cache
 
@@ -16,6 +19,13 @@ class Buffer:
     size: int
     first: int
     last: int
+
+
+def lines(size: int) -> np.ndarray[Any, Any]:
+    """So many bytes from the start of a line of the cache on: a vector that spans two lines takes twice as long."""
+    memory = np.empty(size + ALIGN, np.uint8)
+    start = -memory.ctypes.data % ALIGN
+    return memory[start : start + size]
 
 
 def place(buffers: list[Buffer]) -> tuple[dict[Hashable, int], int]:

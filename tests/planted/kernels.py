@@ -28,6 +28,19 @@ FAULTS = (
         "the last column of a product would be what lay in memory",
     ),
     Fault(
+        "the last block of a turned copy begins too early", "off by one", "kernel/turned.py",
+        "last = builder.sub(count, side)", "last = builder.sub(count, NUMBER(self.side + 1))",
+        ("tests/test_turned.py::test_a_turned_copy_is_a_transpose",),
+        "the last step of a panel would be what lay in memory",
+    ),
+    Fault(
+        "lanes of a turned copy that change places", "swapped index", "kernel/turned.py",
+        "low = [p if not p & apart else side + p - apart for p in range(side)]",
+        "low = [p if not p & apart else side + p for p in range(side)]",
+        ("tests/test_turned.py::test_a_turned_copy_is_a_transpose",),
+        "a panel would hold elements of other rows",
+    ),
+    Fault(
         "a tile at an edge adds twice", "skipped check", "lower/tilecall.py",
         "reasons = [] if keep is FALSE else self.edges()", "reasons = []",
         (EDGES + "test_programs_at_their_edges[a contraction that adds to another]",),
