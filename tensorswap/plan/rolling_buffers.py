@@ -90,8 +90,6 @@ def _can_fold(work: Work, fold: _Fold) -> bool:
     (writer,) = writers
     if _offset(work, writer.target.indices[fold.axis], fold.block.index) != fold.newest:
         return False
-    if fold.slices == 1 and not _made_before_read(work, fold.statements, writer):
-        return False
     if not _newest_behind(work, fold, writer):
         return False
     if fold.slices > 1 and any(_is_contraction(s) for s in fold.statements):
@@ -124,14 +122,6 @@ def _newest_behind(work: Work, fold: _Fold, writer: ir.Statement) -> bool:
     early = fold.statements[: 1 + next(k for k, s in enumerate(fold.statements) if s is writer)]
     places = (a.indices[fold.axis] for s in early for a in s.reads if a.tensor == fold.tensor)
     return all(_offset(work, place, fold.block.index) != fold.newest for place in places)
-
-
-def _made_before_read(work: Work, inside: list[ir.Statement], writer: ir.Statement) -> bool:
-    """Whether a tensor is read in the step that makes it only, and behind its statement."""
-    name = writer.target.tensor
-    reading = [s for s in work.loops.statements if any(a.tensor == name for a in s.reads)]
-    behind = inside[1 + next(k for k, s in enumerate(inside) if s is writer) :]
-    return all(any(s is other for other in behind) for s in reading)
 
 
 def _offset(work: Work, place: Expr, index: str) -> int | None:

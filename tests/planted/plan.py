@@ -44,7 +44,7 @@ FAULTS = (
     ),
     Fault(
         "what is read before it is made keeps one slice", "skipped check", "plan/rolling_buffers.py",
-        "if fold.slices == 1 and not _made_before_read(work, fold.statements, writer):", "if False:",
+        "if not _newest_behind(work, fold, writer):", "if fold.slices > 1 and not _newest_behind(work, fold, writer):",
         (EDGES + "test_programs_at_their_edges[read before its statement]",),
         "the slice still holds the last step",
     ),
