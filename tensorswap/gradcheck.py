@@ -10,6 +10,7 @@ import numpy as np
 
 from .arrays import Array
 from .errors import ArgumentError, DtypeError, GradientMismatch
+from .language.given_numbers import positive, whole
 from .program import Program
 from .rules.activity import default_wrt, integer_uses, names_of
 from .rules.derived_names import next_suffix
@@ -52,6 +53,8 @@ def gradcheck(
         raise ArgumentError(
             f"gradcheck takes a program, not {type(program).__name__}", hint="gradcheck(ts.program(text), X=x)"
         )
+    step, tolerance = positive("step", step), positive("tolerance", tolerance)
+    entries, random_seed = whole("entries", entries, 1), whole("random_seed", random_seed, 0)
     check = _Check(program, merged(mapping, arrays), wrt, np.random.default_rng(random_seed))
     worst, count = 0.0, 0
     for x in check.wrt:
@@ -80,6 +83,13 @@ class _Check:
                 )
         self.of = [name for name in program.outputs if name not in integer_uses(program.loops)]
         result = self.run(program, {})
+        for y in self.of:
+            if not np.isfinite(result[y]).all():
+                at = ",".join(str(int(k)) for k in np.argwhere(~np.isfinite(result[y]))[0])
+                raise ArgumentError(
+                    f"{y}{f'[{at}]' if at else ''} is not finite here: differences tell nothing of its derivative",
+                    hint="check at another point, or without that output: ts.program(text, outputs=[...])",
+                )
         self.weights = {y: random.standard_normal(result[y].shape) for y in self.of}
         self.scale_of_outputs = sum(float(np.sum(np.abs(result[y] * self.weights[y]))) for y in self.of)
         suffix = next_suffix(program.loops, "grad")
@@ -112,8 +122,8 @@ class _Check:
         actual = float(self.gradient[x][at])
         rounding = 4 * np.finfo(np.float64).eps * self.scale_of_outputs / step
         scale = max(1.0, float(np.max(np.abs(self.gradient[x]))))
-        error = max(0.0, abs(actual - expected) - rounding) / scale
-        if not error <= tolerance:
+        error = abs(actual - expected) / scale
+        if not error <= tolerance + rounding / scale:
             place = f"{x}[{','.join(map(str, at))}]" if at else x
             raise GradientMismatch(
                 f"the derivative by {place} is {actual:.8g}, central differences give {expected:.8g}",

@@ -428,7 +428,9 @@ def test_the_graph_is_freed_by_backward() -> None:
     class Marked(np.ndarray):
         pass
 
-    held = np.ones(3).view(Marked)
+    held = Marked((3,))
+    held[:] = 1
+    held.flags.writeable = False  # so that no copy is made
     watched = weakref.ref(held)
     x = ts.tensor(np.ones(3))
     y = (x * held).sum()

@@ -267,7 +267,7 @@ def test_lines_fit_the_terminal() -> None:
             r"\quad \text{where } i \bmod 2 = 0",
         ),
         ("y = 1e-5 * x", r"y &= 1 \cdot 10^{-5} \, x"),
-        ("y[i] = size(i) * x[i]", r"y_{i} &= |i| \, x_{i}"),
+        ("y[i] = size(i) * x[i]", r"y_{i} &= \operatorname{size}(i) \, x_{i}"),
         ("Y[...,j] = exp(X[...,j])", r"Y_{\ldots,j} &= \exp\left(X_{\ldots,j}\right)"),
     ],
 )  # fmt: skip

@@ -57,7 +57,7 @@ LAYERS = {
     "export": "errors language rules run",
     "program": "arrays debug errors explain export interpret language lazy library plan rules run trust",
     "einsum": "errors program run",
-    "gradcheck": "arrays errors program rules run",
+    "gradcheck": "arrays errors language program rules run",
     "eager": "einsum errors language library program rules run",
     "training": "arrays debug errors interpret language lazy library program room rules run",
     "models": "arrays errors language lazy library program training",

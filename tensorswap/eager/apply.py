@@ -13,7 +13,7 @@ from ..rules.activity import default_wrt, names_of
 from ..rules.derived_names import next_suffix
 from ..run.arguments import merged
 from .bundle import bundle
-from .make import constant, fitted, is_active
+from .make import constant, fitted, is_active, own
 from .tensor import Tensor
 
 
@@ -35,6 +35,8 @@ def apply(
     result = chosen(values)
     results: dict[str, Any] = result if len(chosen.outputs) > 1 else {chosen.outputs[0]: result}
     wrt = tuple(name for name in _smooth_inputs(chosen) if name in arguments and is_active(arguments[name]))
+    if wrt:  # the way back needs what is in them now
+        values = {n: own(v) if isinstance(arguments[n], np.ndarray) else v for n, v in values.items()}
     made = _tensors(chosen, wrt, values, results, tuple(arguments[name] for name in wrt))
     return made if len(made) > 1 else made[chosen.outputs[0]]
 

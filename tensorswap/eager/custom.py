@@ -100,6 +100,11 @@ def _results(function: type[Function], given: Any) -> list[Any]:
     return [float(r) if type(r) in (int, float) else as_array(f"{function.__name__}.forward", r) for r in results]
 
 
+def _zero(value: Any) -> Any:
+    """The gradient of a result that nobody used; 0 times it would be NaN where it is infinite."""
+    return 0.0 if type(value) is float else np.zeros_like(value)
+
+
 def _pulled(
     function: type[Function],
     context: Context,
@@ -109,7 +114,7 @@ def _pulled(
     active: Sequence[int],
 ) -> list[Any]:
     """The gradients of the active arguments."""
-    complete = [seeds[k] if k in seeds else value * 0.0 for k, value in enumerate(results)]
+    complete = [seeds[k] if k in seeds else _zero(value) for k, value in enumerate(results)]
     given = function.backward(context, *complete)
     gradients = list(given) if isinstance(given, tuple) else [given]
     name = f"{function.__name__}.backward"

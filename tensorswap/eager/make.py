@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DtypeError
-from ..run.arguments import as_array
+from ..run.arguments import as_array, check_dtype
 from .scalar import leaf, step
 from .tensor import CONSTANT, LEAF, OPEN, Array, Pull, Tensor
 
 Gradient = Callable[..., Any]
+LARGE = 2**1023  # whole numbers up to here have a floating-point one
 
 
 def tensor(value: Any, *, copy: bool = True) -> Tensor:
@@ -27,7 +28,7 @@ def tensor(value: Any, *, copy: bool = True) -> Tensor:
         try:
             return leaf(float(value), LEAF)
         except OverflowError as error:
-            raise DtypeError("the number is too large", hint="a floating-point number is below 1.8e308") from error
+            raise too_large() from error
     if isinstance(value, Tensor):
         return tensor(value.value, copy=copy)
     array = as_array("the value of a tensor", value)
@@ -36,6 +37,10 @@ def tensor(value: Any, *, copy: bool = True) -> Tensor:
     elif copy:
         array = array.copy()
     return _bare(array, LEAF if array.dtype.kind == "f" else CONSTANT)
+
+
+def too_large() -> DtypeError:
+    return DtypeError("the number is too large", hint="a floating-point number is below 1.8e308")
 
 
 def constant(value: Any) -> Tensor:
@@ -68,12 +73,23 @@ def result(value: Any, operands: Sequence[Any], gradients: Sequence[Gradient | N
 
 
 def plain(operand: Any) -> Any:
-    """The value of a tensor; anything else as a number or an array."""
+    """The value of a tensor; anything else as a number or an array of its own: the way back needs what is here now."""
     if isinstance(operand, Tensor):
         return operand.value
-    if isinstance(operand, np.ndarray | np.generic | float | int):
+    if isinstance(operand, np.ndarray):
+        check_dtype("an operand", operand.dtype)
+        return own(operand)
+    if type(operand) is int and not -LARGE < operand < LARGE:
+        raise too_large()
+    if isinstance(operand, np.generic):
+        check_dtype("an operand", operand.dtype)
         return operand
-    return as_array("an operand", operand)
+    return operand if isinstance(operand, float | int) else as_array("an operand", operand)
+
+
+def own(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy of what a caller may change before the gradient is taken."""
+    return array.copy() if array.flags.writeable or array.base is not None else array
 
 
 def is_active(operand: Any) -> bool:

@@ -77,7 +77,8 @@ def _last(x: Any, axes: tuple[int, ...]) -> tuple[Any, tuple[int, ...], tuple[in
     """The reduced axes as one axis behind the others, with the order and shape that lead back."""
     order = (*(k for k in range(x.ndim) if k not in axes), *sorted(axes))
     moved = np.transpose(x, order)
-    flat = moved.reshape(*moved.shape[: x.ndim - len(axes)], -1)
+    kept = moved.shape[: x.ndim - len(axes)]
+    flat = moved.reshape(*kept, math.prod(moved.shape[len(kept) :]))
     return flat, order, moved.shape
 
 

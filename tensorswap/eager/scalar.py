@@ -37,22 +37,38 @@ class Scalar(Tensor):
             made.left, made.left_slope = self, 1.0
             made.right, made.right_slope = other, 1.0
             return made
-        return step(self, self.value + other, 1.0) if kind is float or kind is int else Tensor.__add__(self, other)
+        try:
+            if kind is float or kind is int:
+                return step(self, self.value + other, 1.0)
+        except OverflowError:  # of a whole number that is too large
+            pass
+        return Tensor.__add__(self, other)
 
     def __radd__(self, other: Any) -> Tensor:
-        if type(other) is float or type(other) is int:
-            return step(self, other + self.value, 1.0)
+        try:
+            if type(other) is float or type(other) is int:
+                return step(self, other + self.value, 1.0)
+        except OverflowError:
+            pass
         return Tensor.__radd__(self, other)
 
     def __sub__(self, other: Any) -> Tensor:
         kind = type(other)
         if kind is Scalar:
             return join(self, self.value - other.value, 1.0, other, -1.0)
-        return step(self, self.value - other, 1.0) if kind is float or kind is int else Tensor.__sub__(self, other)
+        try:
+            if kind is float or kind is int:
+                return step(self, self.value - other, 1.0)
+        except OverflowError:  # of a whole number that is too large
+            pass
+        return Tensor.__sub__(self, other)
 
     def __rsub__(self, other: Any) -> Tensor:
-        if type(other) is float or type(other) is int:
-            return step(self, other - self.value, -1.0)
+        try:
+            if type(other) is float or type(other) is int:
+                return step(self, other - self.value, -1.0)
+        except OverflowError:
+            pass
         return Tensor.__rsub__(self, other)
 
     def __mul__(self, other: Any) -> Tensor:
@@ -64,11 +80,19 @@ class Scalar(Tensor):
             made.left, made.left_slope = self, right
             made.right, made.right_slope = other, left
             return made
-        return step(self, self.value * other, other) if kind is float or kind is int else Tensor.__mul__(self, other)
+        try:
+            if kind is float or kind is int:
+                return step(self, self.value * other, other)
+        except OverflowError:  # of a whole number that is too large
+            pass
+        return Tensor.__mul__(self, other)
 
     def __rmul__(self, other: Any) -> Tensor:
-        if type(other) is float or type(other) is int:
-            return step(self, other * self.value, other)
+        try:
+            if type(other) is float or type(other) is int:
+                return step(self, other * self.value, other)
+        except OverflowError:
+            pass
         return Tensor.__rmul__(self, other)
 
     def __truediv__(self, other: Any) -> Tensor:

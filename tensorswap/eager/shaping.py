@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, BoundsError, ShapeError
-from .make import Gradient, plain, result
+from .make import Gradient, own, plain, result
 from .tensor import Tensor
 
 
@@ -21,6 +21,8 @@ def getitem(operand: Tensor, key: Any) -> Tensor:
         z = np.asarray(x)[parts]
     except IndexError as error:
         raise BoundsError(f"an index of a tensor of shape {np.shape(x)}: {error}") from error
+    except TypeError as error:
+        raise ArgumentError(f"an index of a tensor of shape {np.shape(x)}: {error}") from error
     repeated = any(isinstance(part, np.ndarray) and part.dtype != np.bool_ for part in parts)
 
     def back(g: Any, z: Any) -> Any:
@@ -44,7 +46,7 @@ def _part(part: Any) -> Any:
         array = np.asarray(value, np.int64) if isinstance(value, list) and not value else np.asarray(value)
         if array.dtype.kind not in "iub":
             raise ArgumentError(f"an index holds integers, not {array.dtype}", hint="convert it: index.astype(int)")
-        return array
+        return own(array) if array is value else array
     try:
         return operator.index(value)
     except TypeError as error:
@@ -60,6 +62,8 @@ def _moved(operand: Any, move: Callable[[Any], Any], back: Callable[[Any, tuple[
         z = move(x)
     except ValueError as error:
         raise ShapeError(f"shape {x.shape}: {error}") from error
+    except TypeError as error:
+        raise ArgumentError(f"shape {x.shape}: {error}", hint="axes and sizes are whole numbers") from error
     return result(z, (operand,), (lambda g, z: back(g, x.shape),))
 
 

@@ -63,7 +63,7 @@ def recipe_of(text: str, arrays: list[Array], out: Any, dtype: Any, order: Any, 
     target = None
     if out is not None:
         # What numpy contracts in steps it assigns in the end, and an assignment casts whatever it meets.
-        target = checked_out(out).dtype, "unsafe" if in_steps else casting
+        target = checked_out(out).dtype, None if in_steps else casting
     kinds = [(array.shape, array.strides, array.dtype) for array in arrays]
     return recipe(text, None if dtype is None else checked_dtype(dtype), order, casting, target, *kinds)
 

@@ -110,7 +110,7 @@ def recipe(
     for k, (_, _, given) in enumerate(kinds):
         if not np.can_cast(given, found, casting):
             raise _no_cast(f"operand {k}", given, found, casting)
-    if out is not None and not np.can_cast(found, out[0], out[1]):
+    if out is not None and out[1] is not None and not np.can_cast(found, out[0], out[1]):
         raise _no_cast("the result", found, out[0], out[1])
     return made
 
@@ -124,7 +124,7 @@ def _no_cast(what: str, given: np.dtype[Any], wanted: np.dtype[Any], casting: st
 
 def _result_type(kinds: Sequence[Kind], out: tuple[np.dtype[Any], Any] | None) -> np.dtype[Any]:
     given = [dtype for _, _, dtype in kinds]
-    if out is not None and out[1] != "unsafe":
+    if out is not None and out[1] is not None:
         given.append(out[0])
     try:
         return np.result_type(*given).newbyteorder("=")

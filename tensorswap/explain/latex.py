@@ -67,16 +67,16 @@ def expression(node: ir.Expr, least: int = CONDITIONAL) -> str:
     """In a place that needs a binding of at least `least`, as language/render.py has it."""
     bound = binding(node)
     if bound < least and not (isinstance(node, ir.Binary) and node.operator == "/"):
-        return rf"\left({expression(node)}\right)"
+        return _enclosed(expression(node))
     match node:
         case ir.Number(value=value):
             return _number(value)
         case ir.Index(name=index) | ir.Static(name=index):
             return r"\ldots" if index == ir.BATCH else name(index)
         case ir.Size(index=index):
-            return f"|{name(index)}|"
+            return rf"\operatorname{{size}}({name(index)})"
         case ir.AxisSize(tensor=tensor, axis=axis):
-            return f"|{name(tensor)}|_{{{axis}}}"
+            return rf"\operatorname{{size}}_{{{axis}}}({name(tensor)})"
         case ir.Access():
             return access(node)
         case ir.Unary(operator="not", operand=operand):
@@ -93,14 +93,20 @@ def _of_several(node: ir.Expr, bound: int) -> str:
         case ir.Binary(operator="/", left=left, right=right):
             return rf"\frac{{{expression(left)}}}{{{expression(right)}}}"
         case ir.Binary(operator="**", left=left, right=right):
-            return f"{expression(left, ATOM)}^{{{expression(right)}}}"
+            base = expression(left, ATOM)
+            if isinstance(left, ir.Binary) and left.operator == "/":
+                base = _enclosed(base)
+            return f"{base}^{{{expression(right)}}}"
         case ir.Binary(operator="//", left=left, right=right):
             return rf"\left\lfloor \frac{{{expression(left)}}}{{{expression(right)}}} \right\rfloor"
         case ir.Binary(operator=operator, left=left, right=right):
             sign = {"*": r" \, ", "%": r" \bmod "}.get(operator, f" {operator} ")
             if operator == "*" and isinstance(right, ir.Number):
                 sign = r" \cdot "
-            return f"{expression(left, bound)}{sign}{expression(right, bound + 1)}"
+            sides = expression(left, bound), expression(right, bound + 1)
+            if operator in "*%":  # no sign tells where a factor ends
+                sides = _factor(left, sides[0], operator == "%"), _factor(right, sides[1], True)
+            return f"{sides[0]}{sign}{sides[1]}"
         case ir.Compare(operator=operator, left=left, right=right):
             return f"{expression(left, SUM)} {COMPARE[operator]} {expression(right, SUM)}"
         case ir.Logic(operator=operator, left=left, right=right):
@@ -117,6 +123,17 @@ def _of_several(node: ir.Expr, bound: int) -> str:
             shown = f"\\{function}" if function in KNOWN else rf"\operatorname{{{_escaped(function)}}}"
             return rf"{shown}\left({', '.join(map(expression, arguments))}\right)"
     raise AssertionError(f"no formula for {type(node).__name__}")
+
+
+def _enclosed(text: str) -> str:
+    return rf"\left({text}\right)"
+
+
+def _factor(node: ir.Expr, text: str, signed: bool) -> str:
+    """A factor as it stands beside another: a remainder in parentheses, and if `signed`, what has a sign too."""
+    divided = isinstance(node, ir.Binary) and node.operator == "%"
+    product = signed and isinstance(node, ir.Binary) and node.operator == "*" and not text.startswith(r"\left(")
+    return _enclosed(text) if divided or product or (signed and text.startswith("-")) else text
 
 
 def _number(value: float) -> str:

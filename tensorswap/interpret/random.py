@@ -30,8 +30,8 @@ def _unit(bits: NDArray[np.uint64]) -> NDArray[np.float64]:
 
 
 def uniform(arguments: list[Integers]) -> NDArray[np.float64]:
-    """In [0, 1)."""
-    return _unit(counter(arguments))
+    """In [0, 1), in single precision too: what would be rounded to 1 there is a little less."""
+    return np.minimum(_unit(counter(arguments)), 1 - 2.0**-24)
 
 
 def normal(arguments: list[Integers]) -> NDArray[np.float64]:

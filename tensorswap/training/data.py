@@ -11,12 +11,12 @@ import numpy as np
 from ..arrays import Array
 from ..errors import ArgumentError, ShapeError
 from ..language import ir
+from ..language.given_numbers import shown
 from ..language.hints import closest
 from ..program import Program
 from ..rules.batch import expand_batch
 from ..run.arguments import as_array
 from .mapped import Mapped, mapped, private
-from .numbers import shown
 from .shuffle import Rows
 
 BLOCK = 1 << 24  # elements that are looked at in one go

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import ArgumentError, SwapError, SwapWarning, TrainingError
+from ..language.given_numbers import counts, positive, real, shown, truth, whole
 from ..lazy import method
 from ..program import Program
 from ..room import bytes_of
@@ -23,7 +24,6 @@ from .diagnose import first_nan
 from .history import History
 from .initial import flattened
 from .noise import noises, refuse_steady
-from .numbers import counts, positive, real, shown, truth, whole
 from .optimizers import optimizer as chosen_optimizer
 from .progress import Progress
 from .schedule import schedule as chosen_schedule
@@ -222,7 +222,7 @@ class _Run:
         self.length = self.pace  # of the next steps, in examples: first few, then as many as take their time
         self.asked: list[bool] = []  # whether Ctrl-C was pressed
         self.begun: Loop | None = self.loop(first)  # what is wrong with the data is told before anything else happens
-        self.schedule(np.zeros(1), self.total or 1)
+        self.schedule(np.zeros(1), self.total)
 
     def keep_to(self, memory: int) -> None:
         """Steps in as many parts as a limit of memory asks for."""
@@ -354,7 +354,7 @@ class _Run:
         for batches in stretches(loop.fill(self.rows(loop.data, epoch, start, stop), size), size):
             first = self.position.step
             numbers = np.arange(first, first + len(batches), dtype=np.float64)
-            factors = self.schedule(numbers, total or max(first + len(batches), 1))
+            factors = self.schedule(numbers, total)
             before = {name: array.copy() for name, array in loop.arrays.items()}
             try:
                 told = self.made(loop, batches, factors * self.settings.lr, first, before)

@@ -12,11 +12,11 @@ import numpy as np
 from ..arrays import Array
 from ..errors import ArgumentError, DtypeError, ShapeError, SwapError
 from ..language import ir
+from ..language.given_numbers import shown, whole
 from ..language.hints import closest
 from ..language.sizes import bare_uses
 from ..run.arguments import BYTES
 from .mapped import private
-from .numbers import shown, whole
 
 AXES = 32
 WORDS = ("he", "xavier", "normal", "uniform", "zeros", "ones")
@@ -44,7 +44,13 @@ def index_sizes(loops: ir.Loops, shapes: Mapping[str, tuple[int, ...]], sizes: M
     for use in bare_uses(loops):
         shape = shapes.get(use.tensor)
         if shape is not None and use.axis < len(shape):
-            found.setdefault(use.index, shape[use.axis])
+            size = found.setdefault(use.index, shape[use.axis])
+            fitting = len(shape) == loops.ranks.get(use.tensor, len(shape))
+            if use.index in sizes and fitting and size != shape[use.axis]:
+                raise ShapeError(
+                    f"sizes says that {use.index} is {size}, axis {use.axis} of {use.tensor} has {shape[use.axis]}",
+                    hint=f"leave {use.index} out of sizes: the arrays tell it",
+                )
     return found
 
 

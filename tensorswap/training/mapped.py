@@ -18,7 +18,7 @@ import numpy as np
 
 from ..arrays import Array, Integers
 from ..errors import ArgumentError, SwapWarning, TrainingError
-from .numbers import shown
+from ..language.given_numbers import shown
 
 GAP = 1 << 15  # bytes between two examples that are read along rather than jumped over
 BLOCK = 1 << 23  # bytes that are read in one go

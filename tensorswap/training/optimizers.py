@@ -10,8 +10,8 @@ from typing import Any
 from .. import library
 from ..errors import ArgumentError
 from ..language import ir
+from ..language.given_numbers import real, shown
 from ..language.hints import closest
-from .numbers import real, shown
 
 ABOVE = math.nextafter(0, 1)
 RANGES = (  # options, the least number, the one that it stays below, in words

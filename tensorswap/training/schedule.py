@@ -10,39 +10,61 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, SwapError
+from ..language.given_numbers import real, shown, whole
 from ..language.hints import closest
-from .numbers import real, shown
 
-Schedule = Callable[[NDArray[np.float64], int], NDArray[np.float64]]  # steps from 0 on, all steps -> factors
+# steps from 0 on, and how many there are in all, if that is known -> factors
+Schedule = Callable[[NDArray[np.float64], int | None], NDArray[np.float64]]
 
 
-def _constant(steps: NDArray[np.float64], total: int) -> NDArray[np.float64]:
+def _constant(steps: NDArray[np.float64], total: int | None) -> NDArray[np.float64]:
     return np.ones_like(steps)
 
 
-def _cosine(steps: NDArray[np.float64], total: int, lowest: float = 0.0, warmup: float = 0.0) -> NDArray[np.float64]:
+def _cosine(
+    steps: NDArray[np.float64], total: int | None, lowest: float = 0.0, warmup: float = 0.0
+) -> NDArray[np.float64]:
     """Half a wave from 1 down to `lowest`, after a straight rise over `warmup` (steps, or a part of all if below 1)."""
-    rise = warmup * total if warmup < 1 else warmup
-    down = np.clip((steps - rise) / max(total - rise, 1), 0, 1)
+    rise = _in_steps(warmup, total) if warmup else 0.0
+    down = np.clip((steps - rise) / max(_known(total) - rise, 1), 0, 1)
     factors = lowest + (1 - lowest) * 0.5 * (1 + np.cos(math.pi * down))
     return np.where(steps < rise, (steps + 1) / max(rise, 1), factors)
 
 
-def _warmup(steps: NDArray[np.float64], total: int, warmup: float = 0.1) -> NDArray[np.float64]:
-    rise = warmup * total if warmup < 1 else warmup
+def _warmup(steps: NDArray[np.float64], total: int | None, warmup: float = 0.1) -> NDArray[np.float64]:
+    rise = _in_steps(warmup, total)
     return np.minimum(1.0, (steps + 1) / max(rise, 1))
 
 
-def _step(steps: NDArray[np.float64], total: int, every: float = 0.33, factor: float = 0.1) -> NDArray[np.float64]:
+def _step(
+    steps: NDArray[np.float64], total: int | None, every: float = 0.33, factor: float = 0.1
+) -> NDArray[np.float64]:
     """Times `factor` after each `every` (steps, or a part of all if below 1)."""
-    length = every * total if every < 1 else every
+    length = _in_steps(every, total)
     return np.asarray(factor ** np.floor(steps / max(length, 1)))
+
+
+def _in_steps(number: float, total: int | None) -> float:
+    """A number of steps, which below 1 is a part of all."""
+    return number * _known(total) if number < 1 else number
+
+
+def _known(total: int | None) -> int:
+    if total is None:
+        raise ArgumentError(
+            "the schedule counts in parts of all steps, and data that comes in parts does not tell how many there are",
+            hint='say how many, {"name": "cosine", "steps": 10000}, or count in steps: {"name": "step", "every": 100}',
+        )
+    return total
 
 
 NAMED: dict[str, Callable[..., NDArray[np.float64]]] = {
     "constant": _constant, "cosine": _cosine, "warmup": _warmup, "step": _step,
 }  # fmt: skip
-OPTIONS = {"constant": (), "cosine": ("lowest", "warmup"), "warmup": ("warmup",), "step": ("every", "factor")}
+OPTIONS = {
+    "constant": (), "cosine": ("lowest", "warmup", "steps"), "warmup": ("warmup", "steps"),
+    "step": ("every", "factor", "steps"),
+}  # fmt: skip
 
 
 def schedule(choice: Any) -> Schedule:
@@ -53,7 +75,7 @@ def schedule(choice: Any) -> Schedule:
 def _checked(made: Schedule) -> Schedule:
     """Refuses what is no factor, whoever gave it."""
 
-    def factors(steps: NDArray[np.float64], total: int) -> NDArray[np.float64]:
+    def factors(steps: NDArray[np.float64], total: int | None) -> NDArray[np.float64]:
         found = made(steps, total)
         wrong = ~(np.isfinite(found) & (found >= 0))
         if wrong.any():
@@ -101,8 +123,9 @@ def _chosen(choice: Any) -> Schedule:
             f"the schedule {name} has no number {str(wrong[0])[:80]!r}",
             hint=f"it has {', '.join(OPTIONS[name]) or 'none'}",
         )
+    all_steps = whole("steps of the schedule", options.pop("steps"), 1) if "steps" in options else None
     made, numbers = NAMED[name], {key: real(f"{key} of the schedule {name}", value) for key, value in options.items()}
     negative = next((key for key, number in numbers.items() if number < 0), None)
     if negative is not None:
         raise ArgumentError(f"{negative} of the schedule {name} is a number of 0 or more, not {numbers[negative]}")
-    return lambda steps, total: made(steps, total, **numbers)
+    return lambda steps, total: made(steps, total if all_steps is None else all_steps, **numbers)

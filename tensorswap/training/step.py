@@ -9,12 +9,12 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import ArgumentError
+from ..language.given_numbers import counts, positive, shown, whole
 from ..language.hints import closest
 from ..program import Program
 from ..run.arguments import merged
 from .initial import drawn, flattened, index_sizes, is_word, own_array
 from .noise import noises, refuse_steady
-from .numbers import counts, positive, shown, whole
 from .optimizers import optimizer as chosen_optimizer
 from .update import Update, shapes_of_state, update
 from .without_header import plain

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from .. import library
 from ..errors import ArgumentError
 from ..language import build, ir
+from ..language.given_numbers import positive, shown
 from ..language.hints import closest
 from ..lazy import cached_property
 from ..program import Program
 from ..rules.adjoint import derive
 from ..rules.inline import inline
-from .numbers import positive, shown
 from .optimizers import Optimizer
 
 FOLDED = {"+": build.add, "-": build.subtract, "*": build.multiply, "/": build.divide}

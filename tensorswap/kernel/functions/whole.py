@@ -173,8 +173,10 @@ def unit(bits: Word) -> Real:
 
 
 def _uniform(type: Type) -> Parts:
+    """What single precision would round to 1 is a little less."""
     bits = Variable("bits", U8)
-    return (bits,), unit(Word(bits)).value
+    value, most = unit(Word(bits)).value, ir.number(1 - 2.0**-24, F8)
+    return (bits,), ir.Choice(ir.compare("<", value, most), value, most)
 
 
 def _normal(type: Type) -> Parts:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
-from ..language import ir
-from ..language.options import each_part
+from . import ir
+from .options import each_part
 
 
 def real(name: str, value: Any) -> float:
