@@ -277,7 +277,7 @@ def _counts(shards: Any, indices: int) -> list[int] | None:
         raise ArgumentError(f"shards is a whole number above 0, not {str(shards)[:80]}", hint="shards=8")
     if len(given) == indices:
         return given
-    if len(given) != 1:
+    if isinstance(shards, list | tuple):
         raise ArgumentError(f"shards has {len(given)} numbers for {indices} indices", hint="give one for each")
     rest, counts = given[0], []
     for left in range(indices, 0, -1):
