@@ -94,8 +94,9 @@ def _can_fold(work: Work, fold: _Fold) -> bool:
         return False
     if fold.slices > 1 and any(_is_contraction(s) for s in fold.statements):
         return False
+    axes = fold.axis, fold.axis - len(work.sizes.shapes[fold.tensor])  # from either end
     asked = any(
-        any(isinstance(n, ir.AxisSize) and n.tensor == fold.tensor for n in s.nodes)
+        any(isinstance(n, ir.AxisSize) and n.tensor == fold.tensor and n.axis in axes for n in s.nodes)
         or (ir.Inside() in s.nodes and fold.tensor in ir.tensors_read(s))
         for s in work.loops.statements
     )
