@@ -69,6 +69,7 @@ def test_the_norm_of_a_window_of_zeros_has_a_gradient(norm: float) -> None:
     assert np.isfinite(found).all()
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_uniform_number_is_below_1_in_single_precision(compiled: bool) -> None:
     text = ts.program("U[i] = uniform(1, i+20323447) * X[i]")  # 53 bits of this one round to 1
