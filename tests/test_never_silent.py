@@ -236,7 +236,9 @@ def test_a_size_that_contradicts_the_data_is_refused() -> None:
     ("text", "wanted"),
     [("a * -b", r"a \, \left(-b\right)"), ("(a % b) * c", r"\left(a \bmod b\right) \, c"),
      ("a * b % c", r"\left(a \, b\right) \bmod c"), ("(a / b) ** 2", r"\left(\frac{a}{b}\right)^{2}"),
-     ("-a * b", r"-a \, b"), ("a * b * c", r"a \, b \, c")],
+     ("-a * b", r"-a \, b"), ("a * (b % c)", r"a \, \left(b \bmod c\right)"),
+     ("((a % b) * c) % d", r"\left(\left(a \bmod b\right) \, c\right) \bmod d"),
+     ("-a % b", r"\left(-a\right) \bmod b"), ("a * b * c", r"a \, b \, c")],
 )  # fmt: skip
 def test_a_formula_reads_as_it_is_computed(text: str, wanted: str) -> None:
     (statement,) = ts.program(f"Y = {text}").loops.statements

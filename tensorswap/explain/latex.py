@@ -103,10 +103,14 @@ def _of_several(node: ir.Expr, bound: int) -> str:
             sign = {"*": r" \, ", "%": r" \bmod "}.get(operator, f" {operator} ")
             if operator == "*" and isinstance(right, ir.Number):
                 sign = r" \cdot "
-            sides = expression(left, bound), expression(right, bound + 1)
+            first, second = expression(left, bound), expression(right, bound + 1)
             if operator in "*%":  # no sign tells where a factor ends
-                sides = _factor(left, sides[0], operator == "%"), _factor(right, sides[1], True)
-            return f"{sides[0]}{sign}{sides[1]}"
+                unclear = ("%",) if operator == "*" else ("*", "%")
+                signed = operator == "%" and first.startswith("-")
+                if signed or (isinstance(left, ir.Binary) and left.operator in unclear):
+                    first = _enclosed(first)
+                second = _enclosed(second) if second.startswith("-") else second
+            return f"{first}{sign}{second}"
         case ir.Compare(operator=operator, left=left, right=right):
             return f"{expression(left, SUM)} {COMPARE[operator]} {expression(right, SUM)}"
         case ir.Logic(operator=operator, left=left, right=right):
@@ -127,13 +131,6 @@ def _of_several(node: ir.Expr, bound: int) -> str:
 
 def _enclosed(text: str) -> str:
     return rf"\left({text}\right)"
-
-
-def _factor(node: ir.Expr, text: str, signed: bool) -> str:
-    """A factor as it stands beside another: a remainder in parentheses, and if `signed`, what has a sign too."""
-    divided = isinstance(node, ir.Binary) and node.operator == "%"
-    product = signed and isinstance(node, ir.Binary) and node.operator == "*" and not text.startswith(r"\left(")
-    return _enclosed(text) if divided or product or (signed and text.startswith("-")) else text
 
 
 def _number(value: float) -> str:
