@@ -187,9 +187,7 @@ class _Body:
 
 def _sums(node: ir.For) -> str:
     """What an innermost loop adds up in a variable: it may do so in any order."""
-    if any(
-        isinstance(inner, ir.For | ir.While | ir.If | ir.Step | ir.TileCall | ir.Turn) for inner in ir.walk(node.body)
-    ):
+    if any(isinstance(inner, ir.If | ir.LONG) for inner in ir.walk(node.body)):
         return ""
     made: set[str] = set()  # anew at each point
     for statement in node.body:

@@ -337,6 +337,9 @@ class Turn(Statement):
         return For(lane, ZERO, word(self.lanes), ONE, (For(step, ZERO, self.steps, ONE, (copy,)),))
 
 
+LONG = For | While | Step | TileCall | Turn  # what takes longer than a plain assignment
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Launch(Statement):
     kernel: Value

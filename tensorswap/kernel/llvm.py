@@ -220,7 +220,7 @@ class Printer:
     def loop(self, node: ir.For) -> None:
         start, stop, step = (self.value(v) for v in (node.first, node.past, node.step))
         variable = node.variable
-        inside = [n for n in ir.walk(node.body) if isinstance(n, ir.For | ir.While | ir.Step | ir.TileCall | ir.Turn)]
+        inside = [n for n in ir.walk(node.body) if isinstance(n, ir.LONG)]
         if node.plain:
             self.in_pieces(node, start, stop)
         elif inside:
