@@ -73,7 +73,7 @@ def arguments(kernel: ir.Kernel) -> list[ir.Word]:
 
 
 def kernel(made: ir.Kernel, number: int) -> str:
-    steps = [node for node in ir.walk(made.body) if isinstance(node, ir.Step)]
+    steps = [node for node in ir.statements(made.body) if isinstance(node, ir.Step)]
     lines = [line for step in steps for line in (*_step(step, number), "")]
     names = ", ".join(["int64_t part", "int64_t parts", *parameters(made)])
     lines += [f"static void kernel{number}({names}) {{"]
@@ -187,7 +187,7 @@ class _Body:
 
 def _sums(node: ir.For) -> str:
     """What an innermost loop adds up in a variable: it may do so in any order."""
-    if any(isinstance(inner, ir.If | ir.LONG) for inner in ir.walk(node.body)):
+    if any(isinstance(inner, ir.If | ir.LONG) for inner in ir.statements(node.body)):
         return ""
     made: set[str] = set()  # anew at each point
     for statement in node.body:

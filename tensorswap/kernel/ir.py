@@ -556,6 +556,18 @@ def free(body: Body) -> tuple[list[Variable], list[Memory]]:
     )
 
 
+def statements(body: Body) -> Iterator[Statement]:
+    """All statements of a body, each before those inside it, and none of their values: much less than `walk` meets."""
+    for node in body:
+        yield node
+        match node:
+            case For(body=inner) | While(body=inner) | Step(body=inner):
+                yield from statements(inner)
+            case If(then=then, otherwise=otherwise):
+                yield from statements(then)
+                yield from statements(otherwise)
+
+
 def walk(nodes: Any) -> Iterator[Any]:
     """All values, memories and statements within, each before its parts; a shared value once."""
     seen: set[int] = set()

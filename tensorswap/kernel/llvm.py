@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import binding
@@ -76,7 +77,7 @@ def write(
     kind = llvm.FunctionType(llvm.VoidType(), [type_of(memory.type).as_pointer() for memory in parameters])
     units = Units(name, target)
     function = llvm.Function(units.with_room(), kind, name)
-    printer = Printer(function, launch, units)
+    printer = Printer(function, launch, units, body)
     for memory, code in zip(parameters, function.args, strict=True):
         printer.memories[memory.name] = code
     printer.body(body)
@@ -110,12 +111,17 @@ class Units:
 class Printer:
     """Writes the body of one function."""
 
-    def __init__(self, function: Any, launch: Launcher, units: Units) -> None:
+    def __init__(
+        self, function: Any, launch: Launcher, units: Units, body: ir.Body, given: Sequence[ir.Variable] = ()
+    ) -> None:
         self.function = function
         self.module = function.module
         self.launch = launch
         self.units = units
         self.builder = llvm.IRBuilder(function.append_basic_block("entry"))
+        self.sets = Counter(n.variable.name for n in ir.statements(body) if isinstance(n, ir.Set))
+        self.sets.update(variable.name for variable in given)
+        self.fixed: dict[str, Any] = {}  # variables that are set once, and those of loops: no memory is needed for them
         self.variables: dict[str, Any] = {}
         self.types: dict[str, ir.Type] = {}
         self.memories: dict[str, Any] = {}
@@ -168,6 +174,9 @@ class Printer:
 
     def set(self, variable: ir.Variable, code: Any) -> None:
         name = variable.name
+        if self.sets[name] == 1:
+            self.fixed[name] = code
+            return
         if self.types.get(name) != variable.type:  # a new variable, perhaps of an old name
             with self.builder.goto_entry_block():
                 self.variables[name] = self.builder.alloca(code.type)
@@ -186,7 +195,7 @@ class Printer:
         else:
             called = llvm.Function(self.module, kind, name)
         function.attributes.add("noinline")
-        inner = Printer(function, self.launch, self.units)
+        inner = Printer(function, self.launch, self.units, node.body, variables)
         for variable, code in zip(variables, function.args, strict=False):
             inner.set(variable, code)
         for memory, code in zip(memories, function.args[len(variables) :], strict=True):
@@ -220,7 +229,7 @@ class Printer:
     def loop(self, node: ir.For) -> None:
         start, stop, step = (self.value(v) for v in (node.first, node.past, node.step))
         variable = node.variable
-        inside = [n for n in ir.walk(node.body) if isinstance(n, ir.LONG)]
+        inside = [n for n in ir.statements(node.body) if isinstance(n, ir.LONG)]
         if node.plain:
             self.in_pieces(node, start, stop)
         elif inside:
@@ -232,7 +241,7 @@ class Printer:
             self.in_pieces(node, start, stop)
         else:
             back = self.counted(variable, start, stop, step, lambda: self.body(node.body), stops=False)
-            stores = any(isinstance(n, ir.Store) for n in ir.walk(node.body))
+            stores = any(isinstance(n, ir.Store) for n in ir.statements(node.body))
             if stores and _may_be_more(SCALAR, start, stop, unknown=False):
                 stays_rolled(back)  # written out, it would never become vectors
 
@@ -266,10 +275,16 @@ class Printer:
             more = builder.and_(more, self.is_wanted())
         builder.cbranch(more, inside, after)
         builder.position_at_end(inside)
-        self.set(variable, count)
         self.loops.append(following)
         self.stopping.append(stops)
-        body()
+        if self.sets[variable.name]:
+            self.set(variable, count)
+            body()
+        else:
+            outside = self.fixed.get(variable.name)  # of a loop around this one
+            self.fixed[variable.name] = count
+            body()
+            self.fixed[variable.name] = outside
         self.stopping.pop()
         self.loops.pop()
         builder.branch(following)
@@ -325,7 +340,7 @@ class Printer:
             case ir.Number(value=value, type=kind):
                 return llvm.Constant(type_of(kind), value)
             case ir.Variable(name=name):
-                return builder.load(self.variables[name])
+                return self.fixed.get(name) or builder.load(self.variables[name])
             case ir.Load(memory=memory, offset=offset):
                 return builder.load(self.place(memory, offset))
             case ir.Operation(operator="and" | "or" as operator, operands=(left, right)):
@@ -494,7 +509,7 @@ class Printer:
         kind = llvm.FunctionType(type_of(made.value.type), [c.type for c in codes])
         function = llvm.Function(self.module, kind, name)
         function.linkage = "internal"
-        inner = Printer(function, self.launch, self.units)
+        inner = Printer(function, self.launch, self.units, made.body, made.arguments)
         for variable, code in zip(made.arguments, function.args, strict=True):
             inner.set(variable, code)
         inner.body(made.body)

@@ -35,7 +35,7 @@ def name_of(word: ir.Word) -> str:
 
 def kernel(made: ir.Kernel, number: int = 0) -> str:
     """The functions of a kernel, the one to call last: it takes the number of parts and all words of the context."""
-    steps = [node for node in ir.walk(made.body) if isinstance(node, ir.Step)]
+    steps = [node for node in ir.statements(made.body) if isinstance(node, ir.Step)]
     lines = [line for step in steps for line in (*_step(step, number), "", "")]
     names = ", ".join(["parts", *(name_of(word) for word in made.words)])
     types = ", ".join(f"{w.place.name} {NUMPY[w.place.type][3:]}" for w in made.words if isinstance(w.place, ir.Memory))

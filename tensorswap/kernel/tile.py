@@ -68,16 +68,20 @@ class Vectors:
             return base
         if count is not None and step is not None:
             moved = NUMBER(count * step)
+        elif 1 in (count, step):
+            moved = stride if count == 1 else index
         else:
             moved = self.builder.mul(NUMBER(index) if isinstance(index, int) else index, stride)
         return moved if _known(base) == 0 else self.builder.add(base, moved)
 
-    def beside(self, base: Any, numbers: int) -> Any:
-        """So many numbers further on."""
-        return self.at(base, numbers, NUMBER(1))
+    def further(self, memory: Any, offset: Any) -> Any:
+        """The memory so many numbers further on."""
+        if _known(offset) == 0:
+            return memory
+        return self.builder.gep(memory, [NUMBER(offset) if isinstance(offset, int) else offset])
 
     def address(self, memory: Any, offset: Any) -> Any:
-        place = self.builder.gep(memory, [offset])
+        place = self.further(memory, offset)
         return self.builder.bitcast(place, self.vector.as_pointer()) if self.width > 1 else place
 
     def load(self, memory: Any, offset: Any) -> Any:
@@ -87,13 +91,13 @@ class Vectors:
         self.builder.store(value, self.address(memory, offset), align=self.size)
 
     def shuffled(self, vector: Any, lanes: list[int]) -> Any:
-        unused = llvm.Constant(vector.type, None)
+        unused = llvm.Constant(vector.type, llvm.Undefined)
         return self.builder.shuffle_vector(vector, unused, llvm.Constant(llvm.VectorType(LANE, len(lanes)), lanes))
 
     def splat(self, number: Any) -> Any:
         if self.width == 1:
             return number
-        first = self.builder.insert_element(llvm.Constant(self.vector, None), number, LANE(0))
+        first = self.builder.insert_element(llvm.Constant(self.vector, llvm.Undefined), number, LANE(0))
         return self.shuffled(first, [0] * self.width)
 
     def zeros(self, count: int) -> Sums:
@@ -167,38 +171,53 @@ def outer(
     """An outer tile, or a lane tile if the rows of a lie side by side and registers multiply by lane. The vectors of a
     row begin at `places`, and may share elements, of which both have the same sums."""
     code = Vectors(builder, size, width)
+    apart = [code.at(NUMBER(0), row, a.row) for row in range(rows)]
 
     def step(at_a: Any, at_b: Any, sums: Sums) -> Sums:
-        columns = [code.load(b.start, code.beside(at_b, place)) for place in places]
-        factors = _factors(code, a, at_a, rows, by_lane)
+        beginning = code.further(b.start, at_b)
+        columns = [code.load(beginning, place) for place in places]
+        factors = _factors(code, code.further(a.start, at_a), apart, by_lane)
         pairs = ((factor, column) for factor in factors for column in columns)
         return [code.multiply_add(*pair, total) for pair, total in zip(pairs, sums, strict=True)]
 
     sums = code.nest(loops, a.at, b.at, code.zeros(rows * len(places)), step)
-    elements = [code.beside(code.at(y.at, row, y.row), place) for row in range(rows) for place in places]
+    written = [code.further(y.start, code.at(y.at, row, y.row)) for row in range(rows)]
+    elements = [(row, place) for row in written for place in places]
     factor = code.splat(scale)
-
-    def store(adding: bool) -> None:
-        values = [
-            code.multiply_add(total, factor, code.load(y.start, at)) if adding else builder.fmul(total, factor)
-            for at, total in zip(elements, sums, strict=True)
-        ]
-        for at, value in zip(elements, values, strict=True):
-            code.store(value, y.start, at)
-
-    depending(builder, add, store)
+    if _known(add) == 0:
+        values = [builder.fmul(total, factor) for total in sums]
+    else:
+        before = _before(code, written, places[-1] + width, add)
+        olds = (code.load(row, place) for row in before for place in places)
+        values = [code.multiply_add(total, factor, old) for total, old in zip(sums, olds, strict=True)]
+    for (row, place), value in zip(elements, values, strict=True):
+        code.store(value, row, place)
 
 
-def _factors(code: Vectors, a: Block, at: Any, rows: int, by_lane: bool) -> Iterator[Any]:
+def _before(code: Vectors, rows: list[Any], count: int, add: Any) -> list[Any]:
+    """Where the numbers stand that a tile adds to: in its rows, or zeros if it does not add."""
+    if _known(add) is not None:
+        return rows
+    name, kind = f"zeros_{8 * code.size}_{count}", llvm.ArrayType(code.element, count)
+    zeros = code.builder.module.globals.get(name)
+    if zeros is None:
+        zeros = llvm.GlobalVariable(code.builder.module, kind, name)
+        zeros.linkage, zeros.global_constant = "internal", True
+        zeros.initializer = llvm.Constant(kind, None)
+    nothing = code.builder.bitcast(zeros, code.element.as_pointer())
+    return [code.builder.select(add, row, nothing) for row in rows]
+
+
+def _factors(code: Vectors, a: Any, apart: list[Any], by_lane: bool) -> Iterator[Any]:
     """One number of a for each row, in every lane of a vector."""
-    if by_lane and rows % code.width == 0 and code.width > 1:
-        for first in range(0, rows, code.width):
-            vector = code.load(a.start, code.at(at, first, NUMBER(1)))
+    if by_lane and len(apart) % code.width == 0 and code.width > 1:
+        for first in range(0, len(apart), code.width):
+            vector = code.load(a, first)
             for lane in range(code.width):
                 yield code.shuffled(vector, [lane] * code.width)
     else:
-        for row in range(rows):
-            yield code.splat(code.builder.load(code.builder.gep(a.start, [code.at(at, row, a.row)])))
+        for row in apart:
+            yield code.splat(code.builder.load(code.further(a, row)))
 
 
 def dot(

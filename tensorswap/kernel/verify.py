@@ -31,7 +31,7 @@ def need(holds: bool, otherwise: str) -> None:
 
 def _takes_long(body: ir.Body) -> bool:
     """Whether something in a body is a function, a tile, or a loop of who knows how many rounds."""
-    inside = [node for node in ir.walk(body) if isinstance(node, ir.LONG)]
+    inside = [node for node in ir.statements(body) if isinstance(node, ir.LONG)]
     return any(not isinstance(n, ir.For) or ir.constant(n.past) is None or ir.constant(n.first) is None for n in inside)
 
 
