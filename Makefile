@@ -33,11 +33,13 @@ soak: $(VENV)/.ready
 planted: $(VENV)/.ready
 	$(BIN)/python -m tests.planted
 
-# Which lines and branches of the package the tests run, those that need PyTorch, MPI or Zarr among them: three times as
-# long as the tests.
+# Which lines and branches of the package the tests run, those that need PyTorch, MPI or Zarr among them: about half an
+# hour.
 coverage: $(VENV)/.torch $(VENV)/.cluster
 	$(BIN)/python -m pip install --quiet pytest-cov
-	$(BIN)/python -m pytest -n 2 --cov --cov-report=term-missing:skip-covered
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=
+	TENSORSWAP_LONG=1 $(BIN)/python -m pytest --cov --cov-append --cov-report=term-missing:skip-covered \
+		tests/test_cluster.py tests/test_cluster_dask.py
 
 # All workloads against numpy, JAX and PyTorch, about half an hour; PyTorch and JAX are installed for it.
 bench: $(VENV)/.bench

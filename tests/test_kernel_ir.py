@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import tensorswap as ts
-from tensorswap.kernel import ir
+from tensorswap.kernel import ir, llvm
 from tensorswap.kernel.verify import verify
 from tensorswap.program import Program
 from tensorswap.run.arguments import defaults
+from tensorswap.run.launch import launch
+from tensorswap.run.machine_code import layout
 from tests.daily import LONG, share
 from tests.library.rows import FAMILIES, rows_of
 from tests.library.table import options_of
@@ -86,6 +88,31 @@ def test_what_changes_nothing_is_left_out() -> None:
     assert N * 1 is N
     assert ir.joined("and", []) is ir.TRUE
     assert ir.least(N) is N
+
+
+# -- LLVM
+
+
+def llvm_text(body: ir.Body) -> str:
+    """Of a kernel, all its modules."""
+    return "\n".join(map(str, llvm.write("kernel", *llvm.entry(ir.Kernel(WORDS, body)), launch, layout())))
+
+
+def test_a_variable_that_is_set_once_needs_no_memory() -> None:
+    once = ir.Set(X, ir.number(2, ir.F8))
+    assert "alloca" not in llvm_text((once, loop(ir.Store(A, K, X))))
+    assert "alloca double" in llvm_text((once, loop(ir.Set(X, X + ir.Load(A, K))), ir.Store(A, ir.ZERO, X)))
+
+
+def test_steps_that_do_the_same_are_one_function() -> None:
+    other = ir.Memory("other", ir.F8)
+    twin = ir.Step(1, "under other names", (ir.For(K, ir.ZERO, N, ir.ONE, (ir.Store(other, K, ir.number(1, ir.F8)),)),))
+    step = ir.Step(0, "", (loop(ir.Store(A, K, ir.number(1, ir.F8))),))
+    different = ir.Step(2, "", (loop(ir.Store(A, K, ir.number(2, ir.F8))),))
+    body = (step, ir.Choose(other, ir.TRUE, A, A), twin, different)
+    text = llvm_text(body)
+    assert text.count("call void") == 3
+    assert [n for n in range(3) if f'define void @"kernel_step{n}"' in text] == [0, 2]
 
 
 # -- the Python text of kernels runs under Numba alone

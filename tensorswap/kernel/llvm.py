@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 from llvmlite import binding
@@ -85,6 +86,22 @@ def write(
     return units.modules
 
 
+class StepFunction(llvm.Function):  # type: ignore[misc]  # llvmlite has no types
+    """A function whose text is made once, when it is written to its end."""
+
+    @cached_property
+    def text(self) -> str:
+        return str(super().__str__())
+
+    @property
+    def meaning(self) -> str:
+        """All but its name."""
+        return self.text[self.text.index("(") :]
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class Units:
     """The modules of a kernel: LLVM can work on several at once."""
 
@@ -93,6 +110,7 @@ class Units:
         self.target = target
         self.modules: list[Any] = []
         self.written = 0  # instructions in the last
+        self.functions: dict[str, StepFunction] = {}  # by their meaning
 
     def with_room(self) -> Any:
         """The module that the next function goes to."""
@@ -103,9 +121,14 @@ class Units:
             self.written = 0
         return self.modules[-1]
 
-    def count(self, function: Any) -> None:
-        if function.module is self.modules[-1]:
+    def kept(self, function: StepFunction) -> StepFunction:
+        """The function, or an earlier one that does the same: layers of a model and heads have many."""
+        same = self.functions.setdefault(function.meaning, function)
+        if same is not function:
+            del function.module.globals[function.name]
+        elif function.module is self.modules[-1]:
             self.written += sum(len(block.instructions) for block in function.blocks)
+        return same
 
 
 class Printer:
@@ -188,12 +211,7 @@ class Printer:
         variables, memories = node.free
         arguments = [self.value(v) for v in variables] + [self.memories[m.name] for m in memories]
         kind = llvm.FunctionType(llvm.VoidType(), [a.type for a in arguments])
-        name, module = f"{self.function.name}_step{node.number}", self.units.with_room()
-        called = function = llvm.Function(module, kind, name)
-        if module is self.module:
-            function.linkage = "internal"
-        else:
-            called = llvm.Function(self.module, kind, name)
+        function = StepFunction(self.units.with_room(), kind, f"{self.function.name}_step{node.number}")
         function.attributes.add("noinline")
         inner = Printer(function, self.launch, self.units, node.body, variables)
         for variable, code in zip(variables, function.args, strict=False):
@@ -203,8 +221,13 @@ class Printer:
             inner.memories[memory.name] = code
         inner.body(node.body)
         inner.builder.ret_void()
-        self.units.count(function)
-        self.builder.call(called, arguments)
+        self.builder.call(self.seen(self.units.kept(function)), arguments)
+
+    def seen(self, function: Any) -> Any:
+        """A function as this module sees it."""
+        if function.module is self.module:
+            return function
+        return self.module.globals.get(function.name) or llvm.Function(self.module, function.ftype, function.name)
 
     def tile(self, node: ir.TileCall) -> None:
         kind = node.tile

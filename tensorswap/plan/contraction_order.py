@@ -165,6 +165,7 @@ class _Orderer:
     def shared_pair(self, statement: ir.Statement, leaves: list[_Leaf], output: frozenset[str]) -> tuple[int, ...]:
         """The first step of a best order: of equally good ones, that whose work another statement can share."""
         choices = []
+        others = [(s, self.leaves(s.value)[0]) for s in self.upcoming if s is not statement]
         for pair in itertools.combinations(range(len(leaves)), 2):
             both = [leaves[k] for k in pair]
             rest = [leaf.indices for k, leaf in enumerate(leaves) if k not in pair]
@@ -172,11 +173,7 @@ class _Orderer:
             kept = indices & (output | frozenset().union(*rest))
             work = self.draft.volume(indices)
             cost = work + self.least_work([*rest, kept], output)
-            shares = any(
-                self.could_share(other, both[0].parts + both[1].parts, kept)
-                for other in self.upcoming
-                if other is not statement
-            )
+            shares = any(_could_share(*other, both[0].parts + both[1].parts, kept) for other in others)
             choices.append((cost, -work if shares else 0, pair))
         least = min(cost for cost, _, _ in choices)
         return min((gain, cost, pair) for cost, gain, pair in choices if cost <= 1.1 * least)[2]
@@ -192,16 +189,6 @@ class _Orderer:
             kept = indices & (output | frozenset().union(*rest))
             found.append(self.draft.volume(indices) + self.least_work([*rest, kept], output))
         return min(found)
-
-    def could_share(self, other: ir.Statement, parts: Counter[Hashable], kept: frozenset[str]) -> bool:
-        """Whether a step of these factors serves another statement too."""
-        leaves, _ = self.leaves(other.value)
-        inside = [leaf for leaf in leaves if leaf.parts <= parts]
-        if sum((leaf.parts for leaf in inside), Counter()) != parts:
-            return False
-        rest = frozenset().union(*(leaf.indices for leaf in leaves if leaf not in inside))
-        needed = rest | ir.index_names(other.target)
-        return frozenset().union(*(leaf.indices for leaf in inside)) & needed == kept
 
     def path(self, leaves: list[_Leaf], output: frozenset[str]) -> list[tuple[int, ...]]:
         """The order of steps, as positions in the list of factors that shrinks from step to step."""
@@ -265,6 +252,16 @@ class _Orderer:
         self.draft.types.learn(held.tensor, accumulated(made.operator, self.draft.types.of(value)))
         self.steps.append(_Step(parts, kept, frozenset(map(self.key, guard)), held))
         return _Leaf(held, parts)
+
+
+def _could_share(other: ir.Statement, leaves: list[_Leaf], parts: Counter[Hashable], kept: frozenset[str]) -> bool:
+    """Whether a step of these factors serves another statement too, which is the product of some leaves."""
+    inside = [leaf for leaf in leaves if leaf.parts <= parts]
+    if sum((leaf.parts for leaf in inside), Counter()) != parts:
+        return False
+    rest = frozenset().union(*(leaf.indices for leaf in leaves if leaf not in inside))
+    needed = rest | ir.index_names(other.target)
+    return frozenset().union(*(leaf.indices for leaf in inside)) & needed == kept
 
 
 def _arranged(leaves: list[_Leaf], kept: frozenset[str]) -> list[str]:

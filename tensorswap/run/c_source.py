@@ -11,7 +11,6 @@ import numpy as np
 
 from ..kernel import c
 from ..kernel.ir import Role, Word, number, type_in_memory
-from ..lower.kernel import Lowered
 from ..lower.layout import CopiesOf
 from .execute import Executable
 from .safe import COUNTED
@@ -132,12 +131,12 @@ class _Host(Host):
     def type(self, dtype: np.dtype[Any]) -> str:
         return c.TYPES[type_in_memory(dtype)]
 
-    def parts(self, kernel: Lowered) -> str:
-        return "threads" if self.made.parts(kernel) > 1 else "1"
+    def parts(self, position: int) -> str:
+        return "threads" if self.made.parts[position] > 1 else "1"
 
     def bytes(self, tensor: Any, memory: Memory) -> str:
         """Of memory: what parts have to themselves, and their copies, there are as many as there are threads."""
-        several = isinstance(tensor, tuple) and self.parts(self.made.kernels[tensor[1]]) != "1"
+        several = isinstance(tensor, tuple) and self.parts(tensor[1]) != "1"
         one = memory.bytes // (memory.shape[0] or 1) if isinstance(tensor, tuple) else memory.bytes
         return f"threads * {max(one, 1)}" if several else str(max(one, 1))
 
@@ -157,7 +156,7 @@ class _Host(Host):
                 value = c.text_of(number(memory.start, type_in_memory(memory.dtype)))
                 yield f"for (int64_t k = 0; k < {memory.elements}; k++) {self.name(tensor)}[k] = {value};"
         for position, kernel in enumerate(made.kernels):
-            parts = self.parts(kernel)
+            parts = self.parts(position)
             words = ", ".join(["part", parts, *(self.argument(position, word) for word in c.arguments(kernel.kernel))])
             rounds = made.rounds_of(position)
             if rounds is not None and position == rounds.first:
@@ -181,7 +180,7 @@ class _Host(Host):
             case Role.STEP:
                 return STEP
             case Role.COPIES:
-                return f"{self.parts(self.made.kernels[self.made.producer[position]])} - 1"
+                return f"{self.parts(self.made.producer[position])} - 1"
         if isinstance(word.item, CopiesOf):
             return self.name((word.item, self.made.producer[position]))
         return self.name(word.item)

@@ -141,7 +141,7 @@ class Executable:
         start = 0
         for position, kernel in enumerate(self.kernels):
             if position in code:
-                parts = self.parts(kernel)
+                parts = self.parts[position]
                 rows.append((code[position].address, parts, parts, start, *self.round_of(position, needed)))
             start += len(kernel.kernel.words) + 2
         return np.array(rows, np.int64).reshape(-1, COLUMNS)
@@ -159,8 +159,12 @@ class Executable:
     def rounds_of(self, position: int) -> Rounds | None:
         return next((rounds for rounds in self.rounds if position in rounds), None)
 
-    def parts(self, kernel: Lowered) -> int:
-        """How many threads run a kernel."""
+    @cached_property
+    def parts(self) -> list[int]:
+        """How many threads run each kernel."""
+        return [self.threads_for(kernel) for kernel in self.kernels]
+
+    def threads_for(self, kernel: Lowered) -> int:
         nest = kernel.nest
         if kernel.moved is not None:
             return self.threads if kernel.moved >= PARALLEL else 1  # about a nanosecond each
@@ -174,7 +178,7 @@ class Executable:
 
     def copies(self, position: int) -> int:
         """How many copies of a tensor a kernel adds up: one for each thread but the first that made it."""
-        return self.parts(self.kernels[self.producer[position]]) - 1
+        return self.parts[self.producer[position]] - 1
 
     @cached_property
     def work(self) -> float:
@@ -195,7 +199,7 @@ class Executable:
         given: set[Any] = {*self.loops.inputs, *self.loops.outputs, *self.winners}
         given |= {CopiesOf(name) for kernel in self.kernels for name in kernel.nest.private}
         for position, kernel in enumerate(self.kernels):
-            parts = self.parts(kernel)
+            parts = self.parts[position]
             buffers.append(Buffer(("scratch", position), self.scratch(kernel)[1] * parts, position, position))
             for word in kernel.kernel.words:
                 name = word.item
@@ -343,7 +347,7 @@ class Context:
         memory = len(names) + len(self.results)
         for position, kernel in enumerate(made.kernels):
             own, each = made.scratch(kernel)
-            words += [made.parts(kernel), each]
+            words += [made.parts[position], each]
             for word in kernel.kernel.words:
                 number = 0
                 match word.role:

@@ -67,7 +67,7 @@ class Host:
             for word in kernel.kernel.words:
                 item, layout = word.item, kernel.layout
                 if word.role is Role.COPY:
-                    copies = (max(made.parts(kernel) - 1, 1), layout.elements(item))
+                    copies = (max(made.parts[number] - 1, 1), layout.elements(item))
                     found[CopiesOf(item), number] = Memory(copies, layout.stored(item))
                 elif word.role in (Role.TENSOR, Role.OWN) and not isinstance(item, CopiesOf):
                     start = 0 if isinstance(item, BestOf) else made.filled.get(item)
@@ -96,7 +96,7 @@ class PythonHost(Host):
             if rounds is not None and number == rounds.first:
                 yield f"    for {STEP} in range({rounds.begin}, {rounds.past}, {rounds.way}):"
             if number not in made.producer or made.copies(number):
-                arguments = [str(made.parts(kernel)), *(self.argument(number, word) for word in kernel.kernel.words)]
+                arguments = [str(made.parts[number]), *(self.argument(number, word) for word in kernel.kernel.words)]
                 yield f"{'    ' if rounds else ''}    kernel{number}({', '.join(arguments)})"
         if made.scalars:
             wrong = " or ".join(f"{self.name(name)}[0] > 0" for name in made.scalars)
@@ -114,7 +114,7 @@ class PythonHost(Host):
             case Role.COPIES:
                 return str(made.copies(number))
             case Role.LOCAL:
-                shape = (made.parts(kernel), kernel.layout.elements(word.item))
+                shape = (made.parts[number], kernel.layout.elements(word.item))
                 return str(Memory(shape, kernel.layout.stored(word.item)))
             case Role.COPY:
                 return self.name((CopiesOf(word.item), number))
