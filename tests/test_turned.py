@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tensorswap.kernel import ir
+from tensorswap.kernel.registers import Registers, assuming, registers
 from tensorswap.run.compile import functions
 
 STEPS = (0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 64, 70)
@@ -29,16 +30,20 @@ def turning(kind: ir.Type, lanes: int, known: int | None) -> tuple[list[ir.Memor
     return [target, source, numbers], body
 
 
-@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize(
+    ("lanes", "wide"), [*((lanes, False) for lanes in LANES), *((lanes, True) for lanes in (6, 8, 16, 28))]
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_turned_copy_is_a_transpose(dtype: Any, lanes: int) -> None:
+def test_a_turned_copy_is_a_transpose(dtype: Any, lanes: int, wide: bool) -> None:
+    """By registers of this machine, and by wide ones, which LLVM makes of several where a machine has none."""
     kind = ir.type_of(np.dtype(dtype))
-    made = functions(
-        [
-            (f"turned {kind} {lanes} {known}", lambda known=known: turning(kind, lanes, known))
-            for known in (None, *KNOWN)
-        ]
-    )
+    with assuming(Registers(64, 32, by_lane=False) if wide else registers()):
+        made = functions(
+            [
+                (f"turned {kind} {lanes} {known} {wide}", lambda known=known: turning(kind, lanes, known))
+                for known in (None, *KNOWN)
+            ]
+        )
     code = {
         known: ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(function.address)
         for known, function in zip((None, *KNOWN), made, strict=True)
