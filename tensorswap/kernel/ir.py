@@ -217,6 +217,7 @@ class For(Statement):
     step: Value
     body: Body
     plain: bool = False  # a step of it may go unstopped, so that it looks only now and then if its work is wanted
+    at_once: tuple[int, int] | None = None  # lanes and vectors: so many that its steps are all of their lanes
 
     @property
     def down(self) -> bool:

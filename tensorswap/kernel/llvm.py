@@ -14,7 +14,7 @@ from . import ir
 from .functions import INSTRUCTIONS, LIBRARY, Made, made
 from .functions import REAL as FUNCTIONS
 from .registers import registers
-from .tile import FORMS, Block, stays_rolled
+from .tile import FORMS, Block, becomes_vectors, stays_rolled, written_out
 from .turned import Turned
 
 # Never nnan or ninf: NaN stays NaN. Never nsz beside reassoc: together they let LLVM factor x*0 + x*1 into x*1, which
@@ -32,6 +32,7 @@ WIDE = '"prefer-vector-width"="512"'
 LONG = FUNCTIONS.keys() - {"sign", "root", "inverse_root"}
 SCALAR = 3  # elements that are too few for a vector
 FEW = 16  # steps of a loop that never looks at that word
+OUT = 4  # steps that are written out, of a recurrence that stays in registers
 UNIT = 1000  # instructions of a module that is long enough
 UNSTOPPED = 2**16  # steps of a loop without loops in it between two looks at that word
 
@@ -253,7 +254,10 @@ class Printer:
         start, stop, step = (self.value(v) for v in (node.first, node.past, node.step))
         variable = node.variable
         inside = [n for n in ir.statements(node.body) if isinstance(n, ir.LONG)]
-        if node.plain:
+        if node.at_once is not None:
+            back = self.counted(variable, start, stop, step, lambda: self.body(node.body), stops=False)
+            becomes_vectors(back, *node.at_once)
+        elif node.plain:
             self.in_pieces(node, start, stop)
         elif inside:
             stops = _may_be_more(FEW, start, stop, unknown=True)  # few steps are better written out
@@ -277,7 +281,9 @@ class Printer:
             left = builder.sub(stop, low)
             ends = builder.icmp_signed(">" if node.down else "<", left, piece)
             high = builder.add(low, builder.select(ends, left, piece))
-            self.counted(node.variable, low, high, NUMBER(way), lambda: self.body(node.body), stops=False)
+            back = self.counted(node.variable, low, high, NUMBER(way), lambda: self.body(node.body), stops=False)
+            if any(isinstance(n, ir.For) and n.at_once for n in ir.statements(node.body)):
+                written_out(back, OUT)
 
         self.counted(first, start, stop, piece, inner, stops=True)
 

@@ -35,12 +35,28 @@ class Block:
 
 def stays_rolled(back: Any) -> None:
     """Tells LLVM not to write out the steps of a loop, by a mark on the jump back to its start."""
+    _mark(back, ROLLED, [("llvm.loop.unroll.disable",)])
+
+
+def becomes_vectors(back: Any, lanes: int, vectors: int) -> None:
+    """Tells LLVM to run so many vectors of a loop's steps at once."""
+    how = [("llvm.loop.vectorize.width", lanes), ("llvm.loop.interleave.count", vectors)]
+    _mark(back, f"tensorswap.at_once.{lanes}.{vectors}", [*how, ("llvm.loop.unroll.disable",)])
+
+
+def written_out(back: Any, steps: int) -> None:
+    """Tells LLVM to write out so many steps of a loop: what one makes and the next reads need not change registers."""
+    _mark(back, f"tensorswap.written_out.{steps}", [("llvm.loop.unroll.count", steps)])
+
+
+def _mark(back: Any, name: str, told: list[tuple[Any, ...]]) -> None:
     module = back.function.module
-    if ROLLED not in module.namedmetadata:
-        mark = module.add_metadata([module.add_metadata(["llvm.loop.unroll.disable"])])
+    if name not in module.namedmetadata:
+        words = [module.add_metadata([LANE(w) if isinstance(w, int) else w for w in words]) for words in told]
+        mark = module.add_metadata(words)
         mark.operands = (mark, *mark.operands)  # LLVM takes a mark for a loop's only if it names itself first
-        module.add_named_metadata(ROLLED, mark)
-    back.set_metadata("llvm.loop", module.namedmetadata[ROLLED].operands[0])
+        module.add_named_metadata(name, mark)
+    back.set_metadata("llvm.loop", module.namedmetadata[name].operands[0])
 
 
 def _known(code: Any) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,6 +24,7 @@ from ..kernel.ir import (
     Variable,
     Word,
     compare,
+    extreme,
     least,
     most,
     word,
@@ -40,6 +41,7 @@ from .expression import Expressions
 from .layout import CopiesOf, Cut, Layout, PanelsOf, Tensor
 from .plain import PlainWriter
 from .reduction import accumulated, combined, first_value
+from .register_blocks import Chunks, at_once, chunks_of, parted
 from .roles import Roles
 from .scope import Scope
 from .together import Shared, grouped, write_together
@@ -225,35 +227,89 @@ class KernelWriter:
     def item(self, item: Nest | ir.Item) -> None:
         if isinstance(item, ir.Block):
             self.fill(item)
-            size = self.layout.size(item.index)
-            bounds = (size - 1, word(-1), word(-1)) if item.down else (ZERO, size, ONE)
-            with self.scope.collected() as written, self.scope.counted(self.layout.index(item.index), *bounds):
-                self.scope.fixed.add(item.index)
-                for inner in grouped(item.body, self.scope):
-                    if isinstance(inner, Shared):
-                        self.together(inner)
-                    else:
-                        self.item(inner)
-                self.scope.fixed.discard(item.index)
-            (loop,) = written
-            assert isinstance(loop, kernel.For)
-            whole = short_blocks.as_one(loop)
-            self.scope.add(loop if whole is None else self.outlined(short_blocks.comment_of(loop), [whole]))
+            chunks = chunks_of(item, self.scope)
+            if chunks is None:
+                self.block(item)
+            else:
+                self.in_registers(item, chunks)
         else:
             assert isinstance(item, Planned)
             self.fill(item)
             self.statement(item)
 
+    def block(self, block: ir.Block) -> None:
+        """One step after the other."""
+        with self.scope.collected() as written, self.steps_of(block):
+            for inner in grouped(block.body, self.scope):
+                if isinstance(inner, Shared):
+                    self.together(inner)
+                else:
+                    self.item(inner)
+        (loop,) = written
+        assert isinstance(loop, kernel.For)
+        whole = short_blocks.as_one(loop)
+        self.scope.add(loop if whole is None else self.outlined(short_blocks.comment_of(loop), [whole]))
+
+    @contextmanager
+    def steps_of(self, block: ir.Block, first: Value = ZERO, past: Value | None = None) -> Iterator[None]:
+        """The loop over the steps of a block, from the first up to the one that it does not reach, or down."""
+        past = self.layout.size(block.index) if past is None else past
+        bounds = (past - 1, first - 1, word(-1)) if block.down else (first, past, ONE)
+        with self.scope.counted(self.layout.index(block.index), *bounds):
+            self.scope.fixed.add(block.index)
+            yield
+            self.scope.fixed.discard(block.index)
+
+    def in_registers(self, block: ir.Block, chunks: Chunks) -> None:
+        """All steps for a few vectors of points, and then for the next; what is left goes one step after the other."""
+        scope, index = self.scope, chunks.index
+        low, high = scope.strips[index]
+        chunk, points = Variable("chunk", WORD), word(chunks.points)
+        inner, size = parted(block, chunks, scope), self.layout.size(block.index)
+        with scope.collected() as body:
+            first: Value = ZERO
+            past: Value = size
+            parts: list[tuple[Value, Value, Sequence[Planned]]] = []
+            if inner.lows:
+                first = scope.set("first", extreme("min", [extreme("max", [ZERO, *inner.lows]), size]))
+                parts.append((ZERO, first, chunks.statements))
+            if inner.highs:
+                past = scope.set("past", extreme("max", [first, extreme("min", [size, *inner.highs])]))
+            parts.append((first, past, inner.statements))
+            if inner.highs:
+                parts.append((past, size, chunks.statements))
+            with scope.counted(chunk, low, high - (points - 1), points):
+                scope.strips[index] = chunk, chunk + points
+                for begin, end, statements in reversed(parts) if block.down else parts:
+                    self.steps_at_once(block, begin, end, statements, chunks)
+        comment = "; ".join(map(self.renamed, chunks.statements))
+        scope.add(self.outlined(comment, body))
+        scope.strips[index] = low + most(high - low, ZERO) // points * points, high
+        with scope.when([compare("<", scope.strips[index][0], high)]):
+            self.block(block)
+        scope.strips[index] = low, high
+
+    def steps_at_once(
+        self, block: ir.Block, begin: Value, end: Value, statements: Sequence[Planned], chunks: Chunks
+    ) -> None:
+        """Steps of a block for the points of a chunk."""
+        with self.scope.collected() as written, self.steps_of(block, begin, end):
+            for statement in statements:
+                write_together(Shared([chunks.index], [statement]), self.scope, self.assign, [self.stores(statement)])
+        (loop,) = written
+        assert isinstance(loop, kernel.For)
+        body = at_once(loop.body, chunks, self.layout.index(chunks.index))
+        self.scope.add(replace(loop, body=body, plain=True))
+
+    def assign(self, statement: Planned, store: bool) -> None:
+        self.plain.assign(statement, [statement.value], store)
+
     def together(self, shared: Shared) -> None:
         """Statements in one loop."""
         comment = "; ".join(self.renamed(statement) for statement in shared.statements)
         stores = [self.stores(statement) for statement in shared.statements]
-
-        def assign(statement: Planned, store: bool) -> None:
-            self.plain.assign(statement, [statement.value], store)
-
         with self.scope.collected() as body:
-            write_together(shared, self.scope, assign, stores)
+            write_together(shared, self.scope, self.assign, stores)
         self.scope.add(self.outlined(comment, body))
 
     # -- first values

@@ -7,6 +7,7 @@ and compute again what it has just computed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -43,7 +44,7 @@ def grouped(items: Sequence[ir.Item], scope: Scope) -> Iterator[Shared | ir.Item
     """The items in their order; statements that share a loop in one piece."""
     pending: Shared | None = None
     for item in items:
-        order = _order(item, scope)
+        order = loops_shared(item, scope, scope.fixed)
         if order is not None:
             assert isinstance(item, Planned)
             if pending is not None and pending.order == order and pending.guard == item.guard and _joins(item, pending):
@@ -65,13 +66,14 @@ def _alone_if_one(shared: Shared) -> Shared | ir.Item:
     return shared if len(shared.statements) > 1 else shared.statements[0]
 
 
-def _order(item: ir.Item, scope: Scope) -> list[str] | None:
-    """The loops of a statement that may share them: it computes one element at each point, or adds all up to one."""
+def loops_shared(item: ir.Item, scope: Scope, fixed: AbstractSet[str]) -> list[str] | None:
+    """The loops of a statement that may share them: it computes one element at each point, or adds all up to one.
+    `fixed` are indices of loops around it."""
     if not isinstance(item, Planned) or item.operator.startswith("arg"):
         return None
-    if item.guard is not None and not _decided_by(item.guard, scope.fixed):
+    if item.guard is not None and not _decided_by(item.guard, fixed):
         return None
-    order = loop_order(item, scope)
+    order = [i for i in loop_order(item, scope) if i not in fixed]
     bare = [e.name for e in item.target.indices if isinstance(e, ir.Index)]
     each = all(i in bare for i in order)
     whole = item.operator != "=" and not ir.index_names(item.target) & set(order)
@@ -80,12 +82,12 @@ def _order(item: ir.Item, scope: Scope) -> list[str] | None:
     decided = [n.condition for n in ir.walk(item.value) if isinstance(n, ir.Conditional)]
     if any(ir.index_names(condition) & set(order) for condition in decided):
         return None  # such loops are better split where the condition changes
-    if len(order) > 1 and flattened(item, scope.layout, {*scope.fixed, *scope.strips}) is not item:
+    if len(order) > 1 and flattened(item, scope.layout, {*fixed, *scope.strips}) is not item:
         return None
     return order
 
 
-def _decided_by(guard: Expr, fixed: set[str]) -> bool:
+def _decided_by(guard: Expr, fixed: AbstractSet[str]) -> bool:
     """Whether a guard asks for indices of the blocks around alone."""
     told = not any(isinstance(n, ir.Access | ir.Inside) for n in ir.walk(guard))
     return told and ir.index_names(guard) <= fixed

@@ -23,6 +23,7 @@ PRIVATE = 1024 * 1024  # bytes of a target that every thread may have a copy of
 LARGEST = 64 * 1024 * 1024  # bytes of a strip that is longer than the cache likes, for vectors along it
 STRIP = 256  # values of an index that run through all items of a nest before the next ones do, at most
 GRAIN = 8  # strips are multiples of this, which register tiles like
+WIDE = 64  # long strips through the steps of a block are multiples of this, which registers of any machine fill
 PLENTY = 8  # an index of so many values feeds every thread
 LONG = 4096  # values of an index in line whose strips are worth what stays in the cache
 
@@ -275,6 +276,8 @@ class Nester:
         strip, grain = self.strip(nest, unit, level.around)
         if not level.parallel and self.weight(index) <= strip:
             return replace(nest, local=(), axes={})  # one strip would be all
+        if strip >= WIDE and self.sizes.index[index] >= PLENTY * WIDE and any(map(_is_block, nest.items)):
+            grain = WIDE
         return replace(nest, strip=strip // grain * grain, grain=grain)
 
     def strip(self, nest: Nest, unit: int, around: frozenset[str]) -> tuple[int, int]:
@@ -394,6 +397,10 @@ def _walks_in_line(item: ir.Item, index: str) -> bool:
         for s in statements_of(item)
         for a in (s.target, *s.reads)
     )
+
+
+def _is_block(item: Nest | ir.Item) -> bool:
+    return isinstance(item, ir.Block)
 
 
 def _has_scalar_steps(nest: Nest) -> bool:

@@ -4,7 +4,8 @@ U[0,i] = u[i]
 for t:
     U[t+1,i] = f(U[t,i])
 Y[i] = U[size(t),i]
-->  U has two slices instead of size(t) + 1, and U[t+1,i] is U[(t+1) % 2,i]
+->  U has one slice instead of size(t) + 1, and U[t+1,i] is U[(t+1) % 1,i]: a new element takes the place of the old.
+    There would be two, and U[(t+1) % 2,i], if a step read more of the old slice than the element that it writes.
 
 for t:
     G[t,i] = f(X[t,i]);  Y[t,i] = G[t,i] * X[t,i]
@@ -33,10 +34,11 @@ class _Fold:
     axis: int
     first: int
     last: int
+    in_place: bool = False  # a new slice replaces the old one, element by element
 
     @property
     def slices(self) -> int:
-        return self.last - self.first + 1
+        return 1 if self.in_place else self.last - self.first + 1
 
     @property
     def newest(self) -> int:
@@ -73,8 +75,29 @@ def _along(work: Work, block: ir.Block, name: str) -> _Fold | None:
         offsets = [_offset(work, a.indices[axis], block.index) for a in accesses]
         known = [offset for offset in offsets if offset is not None]
         if len(known) == len(offsets):
-            return _Fold(block, name, axis, min(known), max(known))
+            found = _Fold(block, name, axis, min(known), max(known))
+            return replace(found, in_place=_replaces(work, found))
     return None
+
+
+def _replaces(work: Work, fold: _Fold) -> bool:
+    """Whether nothing reads an element of the old slice after the one of the new slice that takes its place."""
+    writers = [s for s in fold.statements if s.target.tensor == fold.tensor]
+    if fold.last - fold.first != 1 or len(writers) != 1:
+        return False
+    (writer,) = writers
+    own = [e for k, e in enumerate(writer.target.indices) if k != fold.axis]
+    if not {*writer.indices} <= {fold.block.index, *(ir.bare(e) for e in own)}:
+        return False  # a sum reads the old element at each of its points
+    behind = False
+    for statement in fold.statements:
+        for access in (a for a in statement.reads if a.tensor == fold.tensor):
+            if _offset(work, access.indices[fold.axis], fold.block.index) == fold.newest:
+                continue
+            if behind or [e for k, e in enumerate(access.indices) if k != fold.axis] != own:
+                return False
+        behind = behind or statement is writer
+    return True
 
 
 def _accesses(item: ir.Item, name: str) -> Iterator[ir.Access]:
@@ -110,7 +133,7 @@ def _meets_what_is_kept(work: Work, fold: _Fold, size: int) -> bool:
     allowed = {start + offset for offset in touched if offset != fold.newest}
     for item in work.loops.body:
         if item is fold.block:
-            allowed = {end + offset for offset in touched}
+            allowed = {end + fold.newest} if fold.in_place else {end + offset for offset in touched}
             continue
         places = [numbers(access.indices[fold.axis], work.sizes) for access in _accesses(item, fold.tensor)]
         if not all(isinstance(place, Number) and place.value in allowed for place in places):
@@ -164,7 +187,7 @@ def _folded(work: Work, fold: _Fold) -> Work:
         if axis != fold.axis:
             return place
         constant = numbers(place, work.sizes)
-        if isinstance(constant, Number) or fold.slices == 1:
+        if isinstance(constant, Number) or (fold.slices == 1 and not fold.in_place):
             return Number(int(constant.value) % fold.slices if isinstance(constant, Number) else 0)
         return ir.Binary("%", place, Number(fold.slices))
 

@@ -34,6 +34,19 @@ FAULTS = (
         "the last step of a panel would be what lay in memory",
     ),
     Fault(
+        "points behind the last chunk of a recurrence are left out", "off by one", "lower/kernel.py",
+        "scope.strips[index] = low + most(high - low, ZERO) // points * points, high",
+        "scope.strips[index] = low + most(high - low, ZERO) // points * points + points, high",
+        ("tests/test_register_blocks.py::test_all_lengths",),
+        "the last points of a strip would have what lay in memory",
+    ),
+    Fault(
+        "steps where a condition does not hold are taken as if it did", "missing guard", "lower/kernel.py",
+        "parts.append((past, size, chunks.statements))", "parts.append((past, size, inner.statements))",
+        ("tests/test_register_blocks.py::test_all_lengths",),
+        "the first step down would read one before it",
+    ),
+    Fault(
         "lanes of a turned copy that change places", "swapped index", "kernel/turned.py",
         "low = [p if not p & apart else side + p - apart for p in range(side)]",
         "low = [p if not p & apart else side + p for p in range(side)]",

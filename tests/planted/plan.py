@@ -38,9 +38,22 @@ FAULTS = (
     ),
     Fault(
         "a recurrence keeps a slice too few", "off by one", "plan/rolling_buffers.py",
-        "return self.last - self.first + 1", "return max(self.last - self.first, 1)",
+        "return 1 if self.in_place else self.last - self.first + 1",
+        "return 1 if self.in_place else max(self.last - self.first, 1)",
         (EDGES + "test_programs_at_their_edges[two steps back beside the new one]",),
         "a step reads what it has just written over",
+    ),
+    Fault(
+        "an old slice is replaced before its last reader", "skipped check", "plan/rolling_buffers.py",
+        "if behind or [e for", "if [e for",
+        ("tests/test_register_blocks.py::test_all_lengths[the old one is read behind-float64]",),
+        "a step would read the new value for the old one",
+    ),
+    Fault(
+        "a new slice replaces one of which others read more", "skipped check", "plan/rolling_buffers.py",
+        "k != fold.axis] != own:", "k != fold.axis] != own and False:",
+        ("tests/test_register_blocks.py::test_all_lengths[a neighbour-float64]",),
+        "a point would read what its neighbour has made of it",
     ),
     Fault(
         "what is read before it is made keeps one slice", "skipped check", "plan/rolling_buffers.py",
