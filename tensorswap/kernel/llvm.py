@@ -213,6 +213,8 @@ class Printer:
         arguments = [self.value(v) for v in variables] + [self.memories[m.name] for m in memories]
         kind = llvm.FunctionType(llvm.VoidType(), [a.type for a in arguments])
         function = StepFunction(self.units.with_room(), kind, f"{self.function.name}_step{node.number}")
+        if function.module is self.module:
+            function.linkage = "internal"
         function.attributes.add("noinline")
         inner = Printer(function, self.launch, self.units, node.body, variables)
         for variable, code in zip(variables, function.args, strict=False):
@@ -228,6 +230,7 @@ class Printer:
         """A function as this module sees it."""
         if function.module is self.module:
             return function
+        assert function.linkage != "internal", "steps are called by their kernel, which is in the first module"
         return self.module.globals.get(function.name) or llvm.Function(self.module, function.ftype, function.name)
 
     def tile(self, node: ir.TileCall) -> None:
