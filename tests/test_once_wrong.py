@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -197,3 +198,27 @@ def test_a_later_call_with_what_is_no_number(wrong: Any) -> None:
         program(B=ONES(4), n=np.array([1, 2], np.int32))
     with pytest.raises(ts.SwapError):
         program(B=ONES(4), n=np.asarray(wrong))
+
+
+LONG_PRODUCTS = {
+    "Y[j,k] += A[j+1,i] * B[k+1,i] * C[i]": {"A": (6, 8), "B": (9, 8), "C": (8,), "Y.grad": (5, 8)},
+    "Y[j,k] += A[j+1,i] * B[2*k,l] * C[i,j,l]": {"A": (5, 3), "B": (7, 4), "C": (3, 4, 4), "Y.grad": (4, 4)},
+    "Y[o,i] += A[p+1] * B[c,i+p] * C[o,c,p]": {"A": (4,), "B": (2, 9), "C": (3, 2, 3), "Y.grad": (3, 7)},
+    "Y[a,d] += A[a+1,b] * B[b,c] * C[c,d+2]": {"A": (5, 3), "B": (3, 4), "C": (4, 8), "Y.grad": (4, 6)},
+    "Y[j,i] += C[k,i] * (0) * B[j,k] * A[j]": {"A": (5,), "B": (5, 4), "C": (4, 6), "Y.grad": (5, 6)},
+}
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("text", LONG_PRODUCTS)
+def test_adjoints_of_long_products_that_are_read_off_their_places(text: str) -> None:
+    """Indices that a derivative adds had the sizes of others, where its products are taken in steps."""
+    generator = np.random.default_rng(1)
+    arrays = {name: generator.standard_normal(shape) for name, shape in LONG_PRODUCTS[text].items()}
+    for wrt in itertools.permutations("ABC", 2):
+        adjoint = ts.program(text).adjoint(wrt=list(wrt))
+        given = {name: arrays[name] for name in adjoint.inputs}
+        found, wanted = adjoint(given), adjoint.run_reference(given)
+        for name in adjoint.outputs:
+            np.testing.assert_allclose(found[name], wanted[name], rtol=1e-10, atol=1e-12, err_msg=f"{wrt}: {name}")
+        assert "interpreted" not in str(adjoint.plan(given))

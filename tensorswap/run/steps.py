@@ -25,12 +25,15 @@ def derived_in_steps(
     work = order_products(Work(origin, bound.sizes, weights or {}, kinds=kinds))
     if len(work.kinds) > len(kinds):
         return bound  # a text cannot say that a product is wider than its factors
+    if set(work.loops.inputs) != set(origin.inputs):
+        return bound  # a factor of 0 has left some out, by which one may differentiate
     loops = expand(derivation(work.loops))
     if not set(loops.inputs) <= set(bound.arrays) or set(loops.outputs) != set(bound.loops.outputs):
         return bound
     if loops.header is None:
         loops = replace(loops, returns=bound.loops.outputs)
-    given = {name: work.sizes.index[name] for name in loops.indices if name in work.sizes.index}
+    # the derivative has indices of its own, under names that may mean others in the one that was asked for
+    given = {name: work.sizes.index[name] for name in loops.indices if name in work.loops.indices}
     shapes = {name: array.shape for name, array in bound.arrays.items()}
     sizes = resolve(loops, infer(loops, frozenset(given)), shapes, bound.sizes.statics, given)
     return replace(bound, loops=loops, sizes=sizes)

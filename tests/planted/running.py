@@ -14,6 +14,12 @@ SILENT = "tests/test_never_silent.py::"
 
 FAULTS = (
     Fault(
+        "indices that a derivative adds have the sizes of others", "swapped index", "run/steps.py",
+        "if name in work.loops.indices}", "if name in work.sizes.index}",
+        ("tests/test_once_wrong.py::test_adjoints_of_long_products_that_are_read_off_their_places",),
+        "two ranges would change places where products are taken in steps",
+    ),
+    Fault(
         "positions may be fractions", "skipped check", "run/arguments.py",
         "    _check_integers(loops, arrays)\n", "",
         ("tests/test_bad_arguments.py::test_index_is_no_integer[float32-gather]",),
