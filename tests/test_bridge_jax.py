@@ -393,3 +393,28 @@ def test_a_traced_name_that_is_no_input() -> None:
         jax.jit(lambda W, g: ts.jax("W[i] -= g[i]")(W=W, g=g))(W[0], X[0])
     with pytest.raises(errors.ArgumentError, match="the program has no input 'h'"):
         jax.jit(lambda h, g: ts.jax("W[i] -= g[i]")(h=h, g=g))(W[0], X[0])
+
+
+def test_a_gradient_of_one_of_several_outputs() -> None:
+    """Its sizes come from inputs that the gradient of all outputs need not read."""
+    program = ts.jax("b[i] = 2 * W[i]\nc += b[i]\nreturn b, c")
+    slope = jax.grad(lambda w: program(W=w)["c"])
+    for found in (slope(jnp.ones(3)), jax.jit(slope)(jnp.ones(3)), jax.vmap(slope)(jnp.ones((2, 3)))[0]):
+        np.testing.assert_allclose(found, [2, 2, 2])
+
+
+def test_a_batch_of_hessians_of_a_window() -> None:
+    program = ts.jax("Y[i] += X[i+p] * W[p]")
+    X, W = jnp.linspace(0, 1, 14, dtype="float32").reshape(2, 7), jnp.linspace(-1, 1, 6, dtype="float32").reshape(2, 3)
+
+    def ours(x: Any, w: Any) -> Any:
+        return jnp.sin(program(X=x, W=w)).sum()
+
+    def twin(x: Any, w: Any) -> Any:
+        return jnp.sin(jnp.convolve(x, w[::-1], mode="valid")).sum()
+
+    for by in (0, 1):
+        found, wanted = (jax.vmap(jax.hessian(f, argnums=by))(X, W) for f in (ours, twin))
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+        found, wanted = (jax.vmap(jax.hessian(f, argnums=by), in_axes=(0, None))(X, W[0]) for f in (ours, twin))
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)

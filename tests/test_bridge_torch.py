@@ -647,3 +647,42 @@ def test_a_parameter_of_a_module_has_no_dot_in_its_name() -> None:
         ts.torch.Module(adjoint, params={"Y.grad": (3,)})
     layer = ts.torch.Module(adjoint, params={"a": torch.ones(3)})
     assert torch.equal(layer(torch.ones(3)), torch.ones(3))
+
+
+ONE_OF_TWO = "h[b,o] += X[b,i] * W[o,i]\nreg += W[o,i] ** 2 / 2\nreturn h, reg"
+
+
+def test_a_gradient_of_one_of_several_outputs() -> None:
+    """Its sizes come from inputs that the gradient of all outputs need not read."""
+    W = torch.arange(6.0).reshape(3, 2).requires_grad_()
+    ts.torch(ONE_OF_TWO)(X=torch.ones(4, 2), W=W)["reg"].backward()
+    torch.testing.assert_close(W.grad, W.detach())
+    V = torch.ones(3, requires_grad=True)
+    ts.torch("b[i] = 2 * V[i]\nc += b[i]\nreturn b, c")(V=V)["c"].backward()
+    torch.testing.assert_close(V.grad, torch.full((3,), 2.0))
+
+
+@pytest.mark.parametrize("text", ["Y[i] = floor(X[i])", "Y[i] = stop(X[i])", "Y[i] = X[i] * 0 + 3"])
+def test_a_tangent_that_is_zero(text: str) -> None:
+    program, x = ts.torch(text), torch.tensor([0.3, -1.2, 2.5])
+    value, tangent = torch.func.jvp(lambda x: program(X=x), (x,), (torch.ones(3),))
+    torch.testing.assert_close(value, program(X=x))
+    torch.testing.assert_close(tangent, torch.zeros(3))
+    torch.testing.assert_close(torch.func.jacfwd(lambda x: program(X=x))(x), torch.zeros(3, 3))
+
+
+def test_a_tangent_beside_outputs_that_have_none() -> None:
+    program, x = (
+        ts.torch("Y[i] = X[i] ** 2\nM[i] = X[i] > 0\nn += 1 if X[i] > 0\nreturn Y, M, n"),
+        torch.tensor([0.3, -2.0]),
+    )
+    _, tangent = torch.func.jvp(lambda x: program(X=x)["Y"], (x,), (torch.ones(2),))
+    torch.testing.assert_close(tangent, 2 * x)
+    torch.testing.assert_close(torch.func.hessian(lambda x: program(X=x)["Y"].sum())(x), 2 * torch.eye(2))
+
+
+def test_a_batch_of_gradients_by_a_name_that_batches_take() -> None:
+    program = ts.torch("loss += n[i] * X[i] ** 2")
+    given = {"n": torch.tensor([1.0, 2.0]), "X": torch.ones(3, 2)}
+    found = torch.func.vmap(torch.func.grad(lambda x: program(n=given["n"], X=x)))(given["X"])
+    torch.testing.assert_close(found, 2 * given["n"] * given["X"])

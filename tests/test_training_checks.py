@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,3 +40,29 @@ def test_a_step_without_a_winner_is_refused_with_its_number_and_keeps_what_was_l
         )  # fmt: skip
     assert error.value.result.step == 5
     assert np.isfinite(error.value.result.params["W"]).all()
+
+
+WHOLE, PARTS = {"id": np.arange(10)}, [{"id": np.arange(7)}, {"id": np.arange(7, 10)}]
+
+
+@pytest.mark.parametrize("data", [WHOLE, [WHOLE], PARTS], ids=["whole", "one part", "two parts"])
+@pytest.mark.parametrize("stop", range(1, 6))
+def test_a_run_that_stopped_at_any_step_visits_each_example_once(tmp_path: Path, data: Any, stop: int) -> None:
+    """The batch that is left over at the end of the data is a stretch of its own: it stopped between the two."""
+    broken = True
+
+    def schedule(step: int) -> float:
+        if step == stop and broken:
+            raise KeyError(step)
+        return 1.0
+
+    def run(**more: Any) -> Any:
+        return ts.fit(
+            ts.program("loss += w[id[b]]"), {"w": np.zeros(10)}, data, batch_size=4, epochs=2, lr=1.0, optimizer="sgd",
+            progress=False, checkpoint=tmp_path / "run.safetensors", schedule=schedule, **more,
+        )  # fmt: skip
+
+    with pytest.raises(ts.SwapError):
+        run()
+    broken = False
+    np.testing.assert_array_equal(run(resume=True).params["w"], -2)

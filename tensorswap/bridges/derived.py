@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, DerivativeError
 from ..language import ir, render
 from ..program import Program
 from ..rules.activity import default_wrt, reached
@@ -59,10 +60,15 @@ def derived(program: Program, form: str) -> Program:
     if kind == "tangent":
         return origin.tangent(wrt=names[0])
     if kind == "batch":
-        return origin.batch(ir.fresh("n", origin.loops.names), over=names[0])
+        return origin.batch(ir.fresh("n", _names(origin)), over=names[0])
     if kind == "ranks":
         return _spelled(origin, {name: int(rank) for name, rank in (each.split("=") for each in names[0])})
     raise ArgumentError(f"{last[:80]!r} is no step from one program to another", hint="adjoint:X:Y or batch:X")
+
+
+def _names(program: Program | None) -> frozenset[str]:
+    """All that a program uses, and the ones that it is derived from."""
+    return frozenset() if program is None else _names(program._origin).union(program.loops.names)
 
 
 def _spelled(program: Program, ranks: Mapping[str, int]) -> Program:
@@ -90,6 +96,18 @@ def reach(program: Program) -> Reach:
 def smooth_inputs(program: Program, of: tuple[str, ...]) -> frozenset[str]:
     """The inputs that these outputs depend on smoothly."""
     return frozenset(default_wrt(program.loops, of))
+
+
+@lru_cache(maxsize=MOST)
+def read_on_the_way_back(program: Program, wrt: tuple[str, ...]) -> frozenset[str]:
+    """What adjoints by these inputs read, whichever outputs have a gradient: the fewer have one, the more sizes are
+    those of inputs."""
+    found: set[str] = set()
+    for output in program.outputs:
+        smooth = [name for name in wrt if name in smooth_inputs(program, (output,))]
+        with suppress(DerivativeError):  # told by the one who asks for a gradient
+            found |= {*derived(program, adjoint_step(smooth, [output])).inputs} if smooth else set()
+    return frozenset(found)
 
 
 @lru_cache(maxsize=MOST)

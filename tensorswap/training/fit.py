@@ -334,10 +334,8 @@ class _Run:
                 reach = min(self.length, loop.data.window)
                 stop = min(start + (reach // self.pace * self.pace or reach), loop.data.count)
                 before = time.monotonic()
-                self.steps(loop, epoch, start, stop, total)
+                self.steps(loop, replace(self.position, epoch=epoch, chunk=number, example=start), stop, total)
                 made, start = stop - start, stop
-                done = start >= loop.data.count
-                self.position = replace(self.position, epoch=epoch, chunk=number + done, example=0 if done else start)
                 spent = max(time.monotonic() - before, 1e-6)
                 self.length = max(int(made * min(self.away / spent, 8.0)) // self.pace * self.pace, self.pace)
                 progress.tell(self.position.step, self.last())
@@ -348,10 +346,10 @@ class _Run:
         self.position = replace(self.position, epoch=epoch + 1, chunk=0, example=0)
         self.close(epoch)
 
-    def steps(self, loop: Loop, epoch: int, start: int, stop: int, total: int | None) -> None:
+    def steps(self, loop: Loop, begun: Position, stop: int, total: int | None) -> None:
         """The batches of some examples. If a loss is no number, says where that came from."""
-        size = self.settings.batch_size
-        for batches in stretches(loop.fill(self.rows(loop.data, epoch, start, stop), size), size):
+        size, at = self.settings.batch_size, begun.example
+        for batches in stretches(loop.fill(self.rows(loop.data, begun.epoch, at, stop), size), size):
             first = self.position.step
             numbers = np.arange(first, first + len(batches), dtype=np.float64)
             factors = self.schedule(numbers, total)
@@ -369,7 +367,11 @@ class _Run:
                 self.stop(loop, batches, before, factors * self.settings.lr, first, at)
             for name, values in told.items():
                 self.history.add(name, values)
-            self.position = replace(self.position, step=first + len(batches))
+            at += batches.size
+            done = at >= loop.data.count
+            self.position = replace(
+                begun, step=first + len(batches), chunk=begun.chunk + done, example=0 if done else at
+            )
 
     def made(self, loop: Loop, batches: Rows, rates: Array, first: int, before: dict[str, Array]) -> dict[str, Array]:
         """Makes steps. One that kernels cannot decide is made by the interpreter, which says what is wrong with it."""

@@ -14,6 +14,12 @@ SILENT = "tests/test_never_silent.py::"
 
 FAULTS = (
     Fault(
+        "a run that stops before its last batch goes on from an earlier one", "off by one", "training/fit.py",
+        "example=0 if done else at", "example=0 if done else begun.example",
+        ("tests/test_training_checks.py::test_a_run_that_stopped_at_any_step_visits_each_example_once",),
+        "examples would be trained on twice",
+    ),
+    Fault(
         "indices that a derivative adds have the sizes of others", "swapped index", "run/steps.py",
         "if name in work.loops.indices}", "if name in work.sizes.index}",
         ("tests/test_once_wrong.py::test_adjoints_of_long_products_that_are_read_off_their_places",),

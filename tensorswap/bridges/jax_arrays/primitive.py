@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import jax
@@ -24,13 +24,13 @@ from ...errors import DerivativeError
 from ...program import Program
 from ...run.arguments import Outline, outlines
 from ..derived import (
-    MOST,
     adjoint_step,
     batch_steps,
     carried,
     derived,
     digest,
     reach,
+    read_on_the_way_back,
     smooth_inputs,
     started_from,
     tangent_step,
@@ -125,14 +125,6 @@ def _shapes(*avals: Any, call: Call) -> list[Any]:
     return call.shapes(avals)
 
 
-@lru_cache(maxsize=MOST)
-def _read_by_adjoint(program: Program, wrt: tuple[str, ...]) -> frozenset[str]:
-    try:
-        return frozenset(program.adjoint(wrt=wrt).inputs)
-    except DerivativeError:  # told by the one who asks for a gradient
-        return frozenset()
-
-
 def _tangent(primals: Sequence[Any], tangents: Sequence[Any], *, call: Call) -> tuple[list[Any], list[Any]]:
     results = call(*primals)
     found = reach(call.program)
@@ -141,7 +133,7 @@ def _tangent(primals: Sequence[Any], tangents: Sequence[Any], *, call: Call) -> 
         return results, [_zero(result) for result in results]
     wrt = tuple(moved)
     program = derived(call.program, tangent_step(wrt))
-    read = {*program.inputs, *_read_by_adjoint(call.program, wrt)}
+    read = {*program.inputs, *read_on_the_way_back(call.program, wrt)}
     operands = {name: primal for name, primal in zip(call.names, primals, strict=True) if name in read}
     operands |= {f"{name}.{found.dot}": tangent for name, tangent in moved.items()}
     made = call.of(program, operands, Along(call.program, wrt))
@@ -199,8 +191,14 @@ def _gradients(
 
 
 def _batch(operands: Sequence[Any], axes: Sequence[Any], *, call: Call) -> tuple[list[Any], list[Any]]:
-    pairs = list(zip(call.names, operands, axes, strict=True))
+    read = {*call.program.inputs, *call.program.loops.static_names, *call.program.loops.indices}
+    pairs = [
+        pair for pair in zip(call.names, operands, axes, strict=True) if pair[0] in read
+    ]  # some are for the way back
     over = tuple(name for name, _, axis in pairs if axis is not None)
+    if not over:
+        made = Call(call.program, tuple(name for name, _, _ in pairs), call.numbers)(*(x for _, x, _ in pairs))
+        return made, [None] * len(made)
     updated = updated_with(call.program, over)
     numbers = tuple(number for number in call.numbers if number.name not in updated)
     if updated:  # each of the batch has a new value, and starts from the same old one

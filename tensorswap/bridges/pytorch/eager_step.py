@@ -52,6 +52,13 @@ class Step(torch.autograd.Function):
         return (None, None, *back_from(ctx, launch, seeds))
 
 
+def _of_output(dot: Any, shape: Any, dtype: torch.dtype, device: torch.device) -> Any:
+    """The tangent of an output, which PyTorch wants to be there where one can be, and nowhere else."""
+    if not dtype.is_floating_point:
+        return None
+    return torch.zeros(shape, dtype=dtype, device=device) if dot is None else dot
+
+
 class TransformedStep(torch.autograd.Function):
     """The same for torch.func and forward mode, which ask for the context apart: that takes PyTorch longer."""
 
@@ -65,13 +72,17 @@ class TransformedStep(torch.autograd.Function):
         work, numbers, *tensors = inputs
         keep_for_back(ctx, work, tensors, numbers, tuple(ctx.needs_input_grad[2:]))
         ctx.save_for_forward(*tensors)
+        ctx.outputs = [
+            (out.shape, out.dtype, out.device) for out in (output if isinstance(output, tuple) else (output,))
+        ]
 
     backward = Step.backward
 
     @staticmethod
     def jvp(ctx: Any, *dots: Any) -> Any:
         work, numbers, _, _ = ctx.call
-        made = tangents(launch, work, ctx.saved_tensors, numbers, dots[2:])
+        found = tangents(launch, work, ctx.saved_tensors, numbers, dots[2:])
+        made = [_of_output(dot, *output) for dot, output in zip(found, ctx.outputs, strict=True)]
         return made[0] if work.single else tuple(made)
 
     @staticmethod

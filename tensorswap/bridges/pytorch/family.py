@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ...errors import DerivativeError, SwapError
+from ...errors import SwapError
 from ...program import Program
 from ...run.arguments import Outline, outlines
 from ..derived import (
@@ -22,6 +22,7 @@ from ..derived import (
     derived,
     joined,
     reach,
+    read_on_the_way_back,
     smooth_inputs,
     started_from,
     tangent_step,
@@ -118,11 +119,9 @@ class Work:
         """Which tensors the way back to those that need a gradient will read."""
         found = self.kept.get(needed)
         if found is None:
-            wrt = [n for n, need in zip(self.names, needed, strict=True) if need and n in reach(self.program).smooth]
-            try:
-                read = frozenset(self.program.adjoint(wrt=wrt).inputs) if wrt else frozenset()
-            except DerivativeError:  # told by the one who asks for a gradient
-                read = frozenset()
+            read = read_on_the_way_back(
+                self.program, tuple(n for n, need in zip(self.names, needed, strict=True) if need)
+            )
             found = self.kept[needed] = tuple(name in read for name in self.names)
         return found
 
