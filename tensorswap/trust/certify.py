@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import SwapError, TrustError
+from ..errors import BoundsError, SwapError, TrustError
 from ..interpret import reference
 from ..language import ir, render
 from ..language.bound import Bound
@@ -24,7 +24,7 @@ from ..plan.prepare import prepare
 from ..rules.derivation import Derivation
 from ..run.arguments import bind
 from ..run.steps import derived_in_steps
-from .agree import Difference, difference
+from .agree import difference
 from .dot import Products, dot_test
 from .small import nearby, small_calls
 from .validate import REPORT, changed_by_plan, changed_by_steps, is_steady, run_planned
@@ -76,12 +76,11 @@ def certify_plan(bound: Bound, origin: ir.Loops | None, derivation: Derivation |
         except SwapError:  # the call, or that of the program behind it, is out of bounds
             continue
         work = prepare(stepped, weights)
-        different: Difference | str | None
         try:
             found = run_planned(stepped.loops, Stage("plan", work.loops, work.sizes, work.kinds), stepped)
             different = difference(wanted, found)
-        except SwapError as error:  # the program has run: it is the plan's fault, and not that of a caller
-            different = f"it is refused: {error}"
+        except BoundsError as error:  # where the program has run: no rounding explains that
+            raise TrustError(f"the plan leaves the bounds of its arrays: {error}", hint=f"{REPORT}; {OFF}") from error
         if different is None:
             return True
         if not is_steady(small):
