@@ -33,7 +33,7 @@ LONG = FUNCTIONS.keys() - {"sign", "root", "inverse_root"}
 SCALAR = 3  # elements that are too few for a vector
 FEW = 16  # steps of a loop that never looks at that word
 OUT = 4  # steps that are written out, of a recurrence that stays in registers
-UNIT = 1000  # instructions of a module that is long enough
+UNIT = 600  # instructions of a module that is long enough
 UNSTOPPED = 2**16  # steps of a loop without loops in it between two looks at that word
 
 NUMBER, BIT = llvm.IntType(64), llvm.IntType(1)

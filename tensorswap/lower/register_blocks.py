@@ -98,16 +98,16 @@ def parted(block: ir.Block, chunks: Chunks, scope: Scope) -> Parted:
         asked = [n.condition for n in ir.walk(statement.value) if isinstance(n, ir.Conditional)]
         atoms |= dict.fromkeys(atom for condition in (statement.guard, *asked) for atom in conjuncts(condition))
     lows, highs, used = scope.bounds(block.index, list(atoms), [])
+    holding = set(used)
 
     def change(node: Expr) -> Expr:
-        holds = isinstance(node, ir.Conditional) and all(atom in used for atom in conjuncts(node.condition))
-        return node.then if isinstance(node, ir.Conditional) and holds else node
+        return node.then if isinstance(node, ir.Conditional) and set(conjuncts(node.condition)) <= holding else node
 
     made = [
         replace(
             s,
             value=ir.transform(s.value, change),
-            guard=conjunction(tuple(atom for atom in conjuncts(s.guard) if atom not in used)),
+            guard=conjunction(tuple(atom for atom in conjuncts(s.guard) if atom not in holding)),
         )
         for s in chunks.statements
     ]
