@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, seed, settings
 
 import tensorswap as ts
 from benchmarks.cluster.model import MEASURED, WORKLOADS, model, simulate
+from tensorswap.cluster import steps_in_shards
 from tensorswap.cluster.late import Late
 from tensorswap.cluster.serial import Serial
 from tensorswap.cluster.shard_program import ranges
@@ -383,8 +384,11 @@ class Failing:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("every", [None, 2])
-def test_a_training_whose_cluster_is_gone_goes_on_from_where_it_stood(every: int | None, tmp_path: Path) -> None:
+def test_a_training_whose_cluster_is_gone_goes_on_from_where_it_stood(
+    every: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Some of the steps that are made at a time were made already when it went."""
+    monkeypatch.setattr(steps_in_shards, "CHAIN", 16)
     options = {"shards": 2, "batch_size": 1, "average_every": every}
     whole = trained(**options)
     for calls in (2, 3, 4, 7):

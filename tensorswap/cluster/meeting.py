@@ -70,7 +70,7 @@ class Meeting:
             while (found := self.state(place, NotTogether)) != HERE:
                 if found == ELSEWHERE or time.monotonic() > deadline:
                     raise NotTogether(f"{self.addresses[place]} is busy")
-                time.sleep(0.005)
+                time.sleep(0.001)
 
     @property
     def others(self) -> list[int]:

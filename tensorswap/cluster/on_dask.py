@@ -13,7 +13,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from distributed import CancelledError, Client, Future, KilledWorker
+from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster
 
 from ..arrays import Array
 from ..errors import ClusterError, LimitError
@@ -212,7 +212,8 @@ class OnDask:
 
     def gathered(self, futures: list[Future], what: str) -> list[Any]:
         """The results of futures that are finished; given up if one is lost on the way: it may never come back."""
-        found: list[Any] = self.patiently(self.client._gather(futures), what, futures)
+        here = isinstance(self.client.cluster, LocalCluster)  # elsewhere a worker may be reached by the scheduler alone
+        found: list[Any] = self.patiently(self.client._gather(futures, direct=here), what, futures)
         return found
 
     def patiently(

@@ -23,7 +23,7 @@ from .task_graph import Graph, Graphs
 from .task_operands import Held, Operand, Plain, Taken, whole
 from .tasks import Task
 
-CHAIN = 16  # steps that are handed out at a time, at most
+CHAIN = 256  # steps that are handed out at a time, at most
 HELD = 2**28  # bytes that their results may take
 
 
