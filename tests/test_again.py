@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -180,6 +181,32 @@ def test_results_of_two_calls_share_no_memory() -> None:
     program, given = prepared()
     first, second = program(given), program(given)
     assert not np.shares_memory(first["Y"], second["Y"])
+
+
+KEEPS = (
+    "T[k] += X[n,d] ** 2 * w[k]\nU[k] = T[k] + 1\nY[label[n],d] += X[n,d] * U[0]\nZ[d] += Y[d,0] * U[d]\nreturn Y, Z"
+)
+
+
+def test_what_is_kept_between_short_calls_is_made_anew() -> None:
+    """Memory for T and U waits for the next call, and Y begins with zeros each time."""
+    program, numbers = ts.program(KEEPS), np.random.default_rng(3)
+
+    def check(seed: int) -> None:
+        own = np.random.default_rng(seed)
+        given = {"X": own.standard_normal((6, 4)), "w": own.standard_normal(4), "label": own.integers(0, 4, 6)}
+        expected = program.run_reference(given)
+        for _ in range(20):
+            dirt = [np.full((4, 4), np.nan) for _ in range(4)]  # memory that the next result may get
+            del dirt
+            for name, value in program(given).items():
+                np.testing.assert_allclose(value, expected[name], rtol=1e-12, atol=1e-12, err_msg=name)
+
+    for seed in range(3):
+        check(seed)
+    assert program._caller.again is not None
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(check, numbers.integers(0, 1000, 12)))
 
 
 def test_while_other_kernels_are_stopped_a_short_call_waits(monkeypatch: pytest.MonkeyPatch) -> None:

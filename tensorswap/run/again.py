@@ -19,8 +19,10 @@ WORD = np.dtype(np.int64)
 NUMBERS = (float, int, bool)
 LARGEST = 2**31  # whole numbers that every type takes as they are
 LARGE = float(np.finfo(np.float32).max)
+KEPT = 2**16  # bytes for what kernels make in between, which wait for the next call
 LIGHT = 100e3  # nanoseconds of work, by a guess, for which other threads of Python can wait
 
+Made = tuple[Callable[..., Array], tuple[int, ...], np.dtype[Any]]  # an array: by numpy's empty or zeros
 Call = Callable[[Mapping[str, Any]], "dict[str, Array] | None"]
 
 
@@ -58,11 +60,14 @@ class Again:
         self.between = [(k, *b) for k, b in enumerate(between) if b is not None and words[k] is None]
         checks = [Check(a.dtype, a.shape, a.strides, b) for a, b in zip(arrays, words, strict=True)]
         self.frame = Frame(known.table, context.words, context.links, context.memory_slot + 1, known.work, checks)
-        made = [(shape, dtype) for _, shape, dtype, _ in context.results]
-        fresh = all(old is None and start is None for old, _, _, start in context.results)
+        made: list[Made] = [
+            (np.empty if start is None else np.zeros, shape, d) for _, shape, d, start in context.results
+        ]
+        fresh = all(old is None and not start for old, _, _, start in context.results)
         self.bare = not (self.fixed or self.numbers or self.converted or self.between)
-        bare = not (known.scalars or known.limited or context.size)
+        bare = not (known.scalars or known.limited or context.fills or context.size > KEPT)
         self.made = made if fresh and bare and known.work < LONG else None
+        self.memory = context.memory() if self.made is not None else NOTHING  # a frame runs one call at a time
         self.outputs = context.outputs
 
     def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Array] | None:
@@ -114,23 +119,23 @@ class Again:
                 return None
         return arrays
 
-    def at_once(self, arrays: list[Any], made: list[tuple[tuple[int, ...], np.dtype[Any]]]) -> dict[str, Array] | None:
+    def at_once(self, arrays: list[Any], made: list[Made]) -> dict[str, Array] | None:
         """For kernels that need arrays and nothing else: what is no array as expected, the runner tells."""
-        for shape, dtype in made:
-            arrays.append(np.empty(shape, dtype))
-        arrays.append(NOTHING)
+        for make, shape, dtype in made:
+            arrays.append(make(shape, dtype))
+        arrays.append(self.memory)
         return {name: arrays[k] for name, k in self.outputs} if self.frame(arrays) else None
 
 
-def _short(again: Again, made: list[tuple[tuple[int, ...], np.dtype[Any]]]) -> Call:
+def _short(again: Again, made: list[Made]) -> Call:
     """`at_once` for kernels that take a few microseconds on one thread: all of it in one function, under Python's lock.
 
     So no other thread can use the frame or tell kernels to stop meanwhile, and neither needs a lock of its own.
     """
     from .frame import WRONG  # as above
 
-    names, count, outputs, frame, empty = again.names, again.count, again.outputs, again.frame, np.empty
-    bare, taken = again.bare, again.taken
+    names, count, outputs, frame = again.names, again.count, again.outputs, again.frame
+    bare, taken, memory = again.bare, again.taken, again.memory
     run, table, header, links, space = frame.run_under_lock, frame.table, frame.header, frame.links, frame.space
 
     def call(arguments: Mapping[str, Any]) -> dict[str, Array] | None:
@@ -147,9 +152,9 @@ def _short(again: Again, made: list[tuple[tuple[int, ...], np.dtype[Any]]]) -> C
             return None
         else:
             arrays = found
-        for shape, dtype in made:
-            arrays.append(empty(shape, dtype))
-        arrays.append(NOTHING)
+        for make, shape, dtype in made:
+            arrays.append(make(shape, dtype))
+        arrays.append(memory)
         run(table, header, links, id(arrays))
         return None if space[WRONG] else {name: arrays[k] for name, k in outputs}
 

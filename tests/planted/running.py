@@ -39,9 +39,15 @@ FAULTS = (
     ),
     Fault(
         "repeated calls check the greatest index only", "skipped check", "run/runner.py",
-        "every(k, wanted(2), _fails(low, high))", "every(k, wanted(2), _fails(high))",
+        'ir.joined("either", [low, high])', 'ir.joined("either", [high])',
         (AGAIN + "test_what_was_refused_before_is_refused_again[label below, arrays alone]",),
         "-1 would be read in the third call",
+    ),
+    Fault(
+        "results of repeated calls begin with what lay there", "dropped factor", "run/again.py",
+        "np.empty if start is None else np.zeros", "np.empty",
+        (AGAIN + "test_what_is_kept_between_short_calls_is_made_anew",),
+        "sums would go on from what was there",
     ),
     Fault(
         "repeated calls do not look at strides", "skipped check", "run/runner.py",
