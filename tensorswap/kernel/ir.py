@@ -218,10 +218,17 @@ class For(Statement):
     body: Body
     plain: bool = False  # a step of it may go unstopped, so that it looks only now and then if its work is wanted
     at_once: tuple[int, int] | None = None  # lanes and vectors: so many that its steps are all of their lanes
+    few: bool = False  # a few rounds, known before, which are written out
 
     @property
     def down(self) -> bool:
         return isinstance(self.step, Number) and self.step.value < 0
+
+    @property
+    def rounds(self) -> range | None:
+        """What the variable is, one after the other, if that is known."""
+        first, past, step = (constant(value) for value in (self.first, self.past, self.step))
+        return range(first, past, step) if first is not None and past is not None and step else None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -14,7 +14,7 @@ from . import ir
 from .functions import INSTRUCTIONS, LIBRARY, Made, made
 from .functions import REAL as FUNCTIONS
 from .registers import registers
-from .tile import FORMS, Block, becomes_vectors, stays_rolled, written_out
+from .tile import FORMS, Block, becomes_vectors, in_pairs, stays_rolled, written_out
 from .turned import Turned
 
 # Never nnan or ninf: NaN stays NaN. Never nsz beside reassoc: together they let LLVM factor x*0 + x*1 into x*1, which
@@ -31,6 +31,7 @@ STOP_WORD = "tensorswap_stop"  # the name of a word in memory: not zero if the w
 WIDE = '"prefer-vector-width"="512"'
 LONG = FUNCTIONS.keys() - {"sign", "root", "inverse_root"}
 SCALAR = 3  # elements that are too few for a vector
+ASIDE = 12  # assignments of a loop of which two vectors run side by side, at most
 FEW = 16  # steps of a loop that never looks at that word
 OUT = 4  # steps that are written out, of a recurrence that stays in registers
 UNIT = 600  # instructions of a module that is long enough
@@ -254,9 +255,14 @@ class Printer:
     # -- loops
 
     def loop(self, node: ir.For) -> None:
+        if node.few:
+            self.write_out(node)
+            return
         start, stop, step = (self.value(v) for v in (node.first, node.past, node.step))
         variable = node.variable
-        inside = [n for n in ir.statements(node.body) if isinstance(n, ir.LONG)]
+        inside = [
+            n for n in ir.statements(node.body) if isinstance(n, ir.LONG) and not (isinstance(n, ir.For) and n.few)
+        ]
         if node.at_once is not None:
             back = self.counted(variable, start, stop, step, lambda: self.body(node.body), stops=False)
             becomes_vectors(back, *node.at_once)
@@ -272,8 +278,20 @@ class Printer:
         else:
             back = self.counted(variable, start, stop, step, lambda: self.body(node.body), stops=False)
             stores = any(isinstance(n, ir.Store) for n in ir.statements(node.body))
-            if stores and _may_be_more(SCALAR, start, stop, unknown=False):
+            if _pairs(node.body, start, stop):
+                in_pairs(back)
+            elif stores and _may_be_more(SCALAR, start, stop, unknown=False):
                 stays_rolled(back)  # written out, it would never become vectors
+
+    def write_out(self, node: ir.For) -> None:
+        """Round after round: what stands around is the innermost loop, and may become vectors."""
+        name = node.variable.name
+        assert not self.sets[name], "a loop's own variable is not set"
+        outside = self.fixed.get(name)
+        for number in node.rounds or ():
+            self.fixed[name] = NUMBER(number)
+            self.body(node.body)
+        self.fixed[name] = outside
 
     def in_pieces(self, node: ir.For, start: Any, stop: Any) -> None:
         builder, way = self.builder, -1 if node.down else 1
@@ -287,6 +305,8 @@ class Printer:
             back = self.counted(node.variable, low, high, NUMBER(way), lambda: self.body(node.body), stops=False)
             if any(isinstance(n, ir.For) and n.at_once for n in ir.statements(node.body)):
                 written_out(back, OUT)
+            elif _pairs(node.body, start, stop):
+                in_pairs(back)
 
         self.counted(first, start, stop, piece, inner, stops=True)
 
@@ -571,6 +591,26 @@ class Printer:
             found.linkage, found.global_constant = "internal", True
             found.initializer = llvm.Constant(kind, list(table.numbers))
         return found
+
+
+def _is_few(node: ir.Statement) -> bool:
+    return isinstance(node, ir.For) and node.few
+
+
+def _pairs(body: ir.Body, start: Any, stop: Any) -> bool:
+    """Whether two vectors of a loop's steps are better than one: they wait for a function of many instructions, their
+    values have room in registers, and few or no steps are left over. Vectors of 64 bytes are not: they keep the ports
+    of a CPU busy by themselves (see benchmarks/results/cpus.md)."""
+    if registers().count < 32 or registers().bytes == 64:
+        return False
+    if sum(isinstance(n, ir.Set | ir.Store) for n in ir.statements(body)) > ASIDE:
+        return False
+    if not any(isinstance(node, ir.Call) and node.function in LONG for node in ir.walk(body)):
+        return False
+    if not isinstance(start, llvm.Constant) or not isinstance(stop, llvm.Constant):
+        return True
+    count, both = abs(stop.constant - start.constant), 2 * registers().bytes // 4
+    return bool(count >= 8 * both or count % both == 0)
 
 
 def _is_long(loop: ir.For) -> bool:

@@ -44,6 +44,12 @@ def becomes_vectors(back: Any, lanes: int, vectors: int) -> None:
     _mark(back, f"tensorswap.at_once.{lanes}.{vectors}", [*how, ("llvm.loop.unroll.disable",)])
 
 
+def in_pairs(back: Any) -> None:
+    """Tells LLVM to run two vectors of a loop's steps side by side. Each instruction of a function waits for the one
+    before it, and a CPU sees too few of them ahead to begin with the next vector by itself."""
+    _mark(back, "tensorswap.in_pairs", [("llvm.loop.interleave.count", 2)])
+
+
 def written_out(back: Any, steps: int) -> None:
     """Tells LLVM to write out so many steps of a loop: what one makes and the next reads need not change registers."""
     _mark(back, f"tensorswap.written_out.{steps}", [("llvm.loop.unroll.count", steps)])

@@ -62,6 +62,9 @@ class _Verifier:
                 self.value(offset, ir.WORD)
                 self.value(value, memory.type)
             case ir.For(variable=variable, first=first, past=past, step=step, body=body, plain=plain):
+                need(
+                    not node.few or node.rounds is not None, f"how often the loop over {variable.name} runs is unknown"
+                )
                 need(not plain or ir.constant(step) in (1, -1), f"the plain loop over {variable.name} leaps")
                 need(not plain or not _takes_long(body), f"the plain loop over {variable.name} has more in it")
                 for bound in (first, past, step):

@@ -50,13 +50,16 @@ UNEVEN = 4  # strips for each thread, where they are of unequal work
 SUMMED = 32768  # values that are added up in one go: longer sums are sums of such sums, which round less
 
 
+Span = tuple[int, int]  # the first moment and the last
+
+
 @dataclass(frozen=True)
 class Lowered:
     """A kernel, and what it needs at a call: memory of each part's own."""
 
     kernel: kernel.Kernel
     nest: Nest
-    scratch: dict[Tensor, int]  # bytes of each tensor and panel that a part has to itself
+    scratch: dict[Tensor, tuple[int, Span]]  # bytes of what a part has to itself, and the moments when they are needed
     layout: Layout
     moved: int | None = None  # elements, of a kernel that does nothing but move them for another one
 
@@ -83,6 +86,8 @@ class KernelWriter:
         self.levels: list[tuple[str, frozenset[str]]] = []  # the nests around: index, and the tensors written within
         self.ahead: list[list[Statement]] = []  # what comes before the strips of each of them
         self.packing: list[Statement] = []  # what comes before the kernel
+        self.moment = 0  # grows with each piece that is written
+        self.alive: dict[str, Span] = {}
 
     def kernels(self) -> list[Lowered]:
         """The kernel of the nest, and one before it for panels that all threads share."""
@@ -114,7 +119,11 @@ class KernelWriter:
         else:
             self.strips_of(nest, 0)
         local = [w.item for w in layout.words if w.role is Role.LOCAL]
-        scratch = {item: layout.elements(item) * layout.stored(item).itemsize for item in local}
+        always = (0, self.moment)
+        scratch = {
+            item: (layout.elements(item) * layout.stored(item).itemsize, self.alive.get(str(item), always))
+            for item in local
+        }
         return Lowered(kernel.Kernel(self.words(), tuple(self.scope.body)), nest, scratch, layout)
 
     def words(self) -> tuple[Word, ...]:
@@ -140,22 +149,38 @@ class KernelWriter:
         with scope.collected() as body, self.strip_loop(nest, level) as (low, high):
             self.levels.append((index, frozenset(s.target.tensor for s in nest.statements)))
             with self.cut_to_strip(nest, low, high):
-                for item in nest.items:
-                    if isinstance(item, Nest):
-                        self.inner_nest(item, level + 1)
-                    else:
-                        self.item(item)
+                self.items(nest, level)
             self.levels.pop()
         self.ahead.pop()
         if before:
             scope.add(self.outlined("panels, packed ahead", before))
         scope.add(*body)
 
+    def items(self, nest: Nest, level: int) -> None:
+        for item in grouped(nest.items, self.scope):
+            if isinstance(item, Nest):
+                self.inner_nest(item, level + 1)
+            elif isinstance(item, Shared):
+                for statement in item.statements:
+                    self.fill(statement)
+                self.together(item)
+                self.passes(item.statements, self.moment)
+            else:
+                self.item(item)
+
     def inner_nest(self, nest: Nest, level: int) -> None:
+        first = self.moment
         self.begin_sums(nest)
         filled = set(self.filled)
         self.strips_of(nest, level)
         self.filled = filled | (self.filled - set(nest.local))
+        self.passes(nest.statements, first, besides=frozenset(nest.local))
+
+    def passes(self, statements: Sequence[ir.Statement], first: int, besides: frozenset[str] = frozenset()) -> None:
+        """What statements touch is needed from a moment until now: all of them stand in one loop."""
+        for name in {a.tensor for s in statements for a in (s.target, *s.reads)} - besides:
+            self.alive[name] = min(first, self.alive.get(name, (first, 0))[0]), self.moment
+        self.moment += 1
 
     @contextmanager
     def strip_loop(self, nest: Nest, level: int) -> Iterator[tuple[Variable, Variable]]:
@@ -225,6 +250,7 @@ class KernelWriter:
         return statement.first and name not in self.begun and self.layout.roles.get(name) is not Role.COPY
 
     def item(self, item: Nest | ir.Item) -> None:
+        first = self.moment
         if isinstance(item, ir.Block):
             self.fill(item)
             chunks = chunks_of(item, self.scope)
@@ -236,6 +262,7 @@ class KernelWriter:
             assert isinstance(item, Planned)
             self.fill(item)
             self.statement(item)
+        self.passes(statements_in(item), first)
 
     def block(self, block: ir.Block) -> None:
         """One step after the other."""

@@ -41,28 +41,21 @@ def _plain(body: Body) -> bool:
                 continue
             case If(then=then, otherwise=otherwise) if _plain(then) and _plain(otherwise):
                 continue
-            case For(body=inner) if rounds(statement) <= ROUNDS and _plain(inner):
+            case For(body=inner, rounds=range() as rounds) if len(rounds) <= ROUNDS and _plain(inner):
                 continue
         return False
     return True
 
 
-def rounds(loop: For) -> float:
-    """Of a loop whose bounds are known."""
-    first, past, step = (ir.constant(value) for value in (loop.first, loop.past, loop.step))
-    if first is None or past is None or not step:
-        return float("inf")
-    return len(range(first, past, step))
-
-
-def _assignments(body: Body) -> float:
-    total: float = 0
+def _assignments(body: Body) -> int:
+    """Of a body whose loops have rounds that are known."""
+    total = 0
     for statement in body:
         match statement:
             case If(then=then, otherwise=otherwise):
                 total += _assignments(then) + _assignments(otherwise)
-            case For(body=inner):
-                total += rounds(statement) * _assignments(inner)
+            case For(body=inner, rounds=range() as rounds):
+                total += len(rounds) * _assignments(inner)
             case _:
                 total += 1
     return total

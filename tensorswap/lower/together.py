@@ -1,30 +1,39 @@
-"""Together: statements of a block's step that run over the same points share one loop, and what they compute alike.
+"""Together: statements that run over the same points share one loop, and what they compute alike.
 
-A step of a recurrence is often a dozen short statements. Each by itself would load what the one before has just stored,
-and compute again what it has just computed.
+A strip of points, or a step of a recurrence, often has a dozen short statements. Each by itself would load what the one
+before has just stored, and compute again what it has just computed. The few components of a vector are loops inside the
+shared one, which LLVM writes out.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 
 from ..kernel import ir as kernel
-from ..kernel.ir import Set, Variable, type_of
+from ..kernel.ir import ONE, ZERO, For, If, Set, Statement, Variable, type_of
 from ..language import ir
 from ..language.build import conjuncts
 from ..language.ir import Expr
 from ..language.types import identity
 from ..plan.first_writes import Planned
+from ..plan.nest import Nest
 from .flatten import flattened
+from .layout import Layout
 from .loops import loop_order
 from .once import always_called
 from .reduction import accumulated, combined, loaded, put
 from .scope import Scope
 
-MOST = 24  # statements in one loop: registers are few, and compilers slow
+MOST = 48  # statements in one loop: registers are few, and compilers slow
+ROUNDS = 12  # of the loops of a statement inside the shared ones, at most
+ADDED = 4  # of those that are a sum
+
+
+Item = Nest | ir.Item
 
 
 @dataclass(frozen=True)
@@ -40,11 +49,11 @@ class Shared:
         return self.statements[0].guard
 
 
-def grouped(items: Sequence[ir.Item], scope: Scope) -> Iterator[Shared | ir.Item]:
+def grouped(items: Sequence[Item], scope: Scope) -> Iterator[Shared | Item]:
     """The items in their order; statements that share a loop in one piece."""
     pending: Shared | None = None
     for item in items:
-        order = loops_shared(item, scope, scope.fixed)
+        order = _outer_loops(item, scope)
         if order is not None:
             assert isinstance(item, Planned)
             if pending is not None and pending.order == order and pending.guard == item.guard and _joins(item, pending):
@@ -62,13 +71,53 @@ def grouped(items: Sequence[ir.Item], scope: Scope) -> Iterator[Shared | ir.Item
         yield _alone_if_one(pending)
 
 
-def _alone_if_one(shared: Shared) -> Shared | ir.Item:
+def _alone_if_one(shared: Shared) -> Shared | Item:
     return shared if len(shared.statements) > 1 else shared.statements[0]
 
 
-def loops_shared(item: ir.Item, scope: Scope, fixed: AbstractSet[str]) -> list[str] | None:
+def _outer_loops(item: Item, scope: Scope) -> list[str] | None:
+    """The loops that a statement may share, without those of a few rounds, which stand inside them."""
+    if not isinstance(item, Planned) or (not scope.fixed and not _runs_in_vectors(item, scope)):
+        return None
+    order = [i for i in loop_order(item, scope) if i not in scope.fixed]
+    short = {i for i in order if i not in scope.strips and 0 < scope.layout.weight(i) <= ROUNDS}
+    if not short or len(short) == len(order) or math.prod(map(scope.layout.count, short)) > ROUNDS:
+        return loops_shared(item, scope, scope.fixed)
+    if item.guard is not None and ir.index_names(item.guard) & short:
+        return None
+    if flattened(item, scope.layout, {*scope.fixed, *scope.strips}) is not item:
+        return None
+    found = loops_shared(item, scope, {*scope.fixed, *short})
+    return found if found and _suits(item, short, found[-1], scope) else None
+
+
+def _runs_in_vectors(item: Planned, scope: Scope) -> bool:
+    """Whether nothing in a statement keeps a loop from it: then others would not be in vectors either."""
+    powers = (n for n in item.nodes if isinstance(n, ir.Call) or (isinstance(n, ir.Binary) and n.operator == "**"))
+    return all(map(scope.write.is_harmless, powers))
+
+
+def _suits(item: Planned, short: AbstractSet[str], last: str, scope: Scope) -> bool:
+    """Whether a statement with loops of a few rounds stands well in a loop over `last`: it has elements of its own at
+    each point of both, and what it makes or reads of a strip lies one beside the other there."""
+    if any(not isinstance(e, ir.Index) and ir.index_names(e) & short for e in item.target.indices):
+        return False
+    named = ir.index_names(item.target)
+    if (last not in named and named & short) or math.prod(map(scope.layout.count, short - named)) > ADDED:
+        return False
+    accesses = [access for access in (item.target, *item.reads) if ir.Index(last) in access.indices]
+    return any(_lies_along(access, last, scope.layout) for access in accesses)
+
+
+def _lies_along(access: ir.Access, index: str, layout: Layout) -> bool:
+    """Whether the elements of a strip lie one beside the other along an index."""
+    local = layout.roles.get(access.tensor) is kernel.Role.LOCAL
+    return local and layout.strides(access.tensor)[access.indices.index(ir.Index(index))] == 1
+
+
+def loops_shared(item: Item, scope: Scope, fixed: AbstractSet[str]) -> list[str] | None:
     """The loops of a statement that may share them: it computes one element at each point, or adds all up to one.
-    `fixed` are indices of loops around it."""
+    `fixed` are indices of loops around it, or inside these."""
     if not isinstance(item, Planned) or item.operator.startswith("arg"):
         return None
     if item.guard is not None and not _decided_by(item.guard, fixed):
@@ -80,11 +129,15 @@ def loops_shared(item: ir.Item, scope: Scope, fixed: AbstractSet[str]) -> list[s
     if not each and not whole:
         return None
     decided = [n.condition for n in ir.walk(item.value) if isinstance(n, ir.Conditional)]
-    if any(ir.index_names(condition) & set(order) for condition in decided):
+    if any(ir.index_names(condition) & set(order) and not _asks_values(condition) for condition in decided):
         return None  # such loops are better split where the condition changes
     if len(order) > 1 and flattened(item, scope.layout, {*fixed, *scope.strips}) is not item:
         return None
     return order
+
+
+def _asks_values(condition: Expr) -> bool:
+    return any(isinstance(n, ir.Access) for n in ir.walk(condition))
 
 
 def _decided_by(guard: Expr, fixed: AbstractSet[str]) -> bool:
@@ -120,12 +173,47 @@ def _apart(one: ir.Access, other: ir.Access, order: list[str]) -> bool:
 
 
 def write_together(shared: Shared, scope: Scope, assign: Callable[[Planned, bool], None], stores: list[bool]) -> None:
-    """The loops, and in them one statement after the other; `assign` writes one that has an element at each point."""
+    """The loops, and in them one statement after the other; `assign` writes one that has an element at each point. What
+    the blocks around decide is decided before: a loop with a choice in it would not run in vectors."""
+    around = {*scope.fixed, *shared.order}
+    short = [[i for i in loop_order(statement, scope) if i not in around] for statement in shared.statements]
+
+    def write(chosen: Shared) -> None:
+        _write(chosen, short, scope, assign, stores)  # a sum has as many terms, whichever value they have
+
     with scope.when([scope.write.truth(atom) for atom in conjuncts(shared.guard)]):
-        _write(shared, scope, assign, stores)
+        condition = _decided_before(shared, scope)
+        if condition is None:
+            write(shared)
+            return
+        with scope.collected() as then:
+            write(_where(condition, True, shared))
+        with scope.collected() as otherwise:
+            write(_where(condition, False, shared))
+        scope.add(If(scope.write.truth(condition), tuple(then), tuple(otherwise)))
 
 
-def _write(shared: Shared, scope: Scope, assign: Callable[[Planned, bool], None], stores: list[bool]) -> None:
+def _decided_before(shared: Shared, scope: Scope) -> Expr | None:
+    """The condition that chooses between values of the statements, if there is one, and blocks around decide it."""
+    nodes = (n for statement in shared.statements for n in ir.walk(statement.value))
+    found = dict.fromkeys(n.condition for n in nodes if isinstance(n, ir.Conditional))
+    decided = [condition for condition in found if ir.index_names(condition) and _decided_by(condition, scope.fixed)]
+    return decided[0] if shared.order and len(decided) == 1 else None
+
+
+def _where(condition: Expr, holds: bool, shared: Shared) -> Shared:
+    def change(node: Expr) -> Expr:
+        if isinstance(node, ir.Conditional) and node.condition == condition:
+            return node.then if holds else node.otherwise
+        return node
+
+    return Shared(shared.order, [replace(s, value=ir.transform(s.value, change)) for s in shared.statements])
+
+
+def _write(
+    shared: Shared, short: list[list[str]], scope: Scope, assign: Callable[[Planned, bool], None], stores: list[bool]
+) -> None:
+    """`short` are the loops that stand inside for each statement."""
     write, held = scope.write, dict(scope.write.held)
     totals: dict[int, Variable] = {}
     for number, statement in enumerate(shared.statements):
@@ -138,12 +226,14 @@ def _write(shared: Shared, scope: Scope, assign: Callable[[Planned, bool], None]
             loop = scope.innermost_loop if index == shared.order[-1] else scope.loop
             around.enter_context(loop(index, *scope.range(index, [], [])[:2]))
         for number, statement in enumerate(shared.statements):
-            scope.hold(_needed_again(number, shared.statements, scope))
+            inner, again = short[number], _needed_again(number, shared.statements, scope)
+            scope.hold([node for node in again if not ir.index_names(node) & {*inner}])
             if number in totals:
-                value = write.value(statement.value, accumulated(statement.target.tensor, scope.layout))
-                scope.add(Set(totals[number], combined(statement.operator, totals[number], value)))
+                with _loops(inner, scope):
+                    value = write.value(statement.value, accumulated(statement.target.tensor, scope.layout))
+                    scope.add(Set(totals[number], combined(statement.operator, totals[number], value)))
             else:
-                assign(statement, stores[number])
+                _write_one(statement, inner, scope, assign, stores[number])
             changed = statement.target.tensor
             write.held = {value: at for value, at in write.held.items() if not _reads(value, changed)}
     write.held = held
@@ -151,6 +241,38 @@ def _write(shared: Shared, scope: Scope, assign: Callable[[Planned, bool], None]
         target, operator = shared.statements[number].target, shared.statements[number].operator
         old = None if stores[number] else loaded(target, write)
         put(target, total if old is None else combined(operator.replace("-", "+"), old, total), scope)
+
+
+def _write_one(
+    statement: Planned, short: list[str], scope: Scope, assign: Callable[[Planned, bool], None], store: bool
+) -> None:
+    """A statement at one point of the shared loops: an element for each round of its own ones, or a sum of them."""
+    kept = [i for i in short if i in ir.index_names(statement.target)]
+    summed = [i for i in short if i not in kept]
+    with _loops(kept, scope):
+        if not summed or statement.operator == "=":
+            with _loops(summed, scope):
+                assign(statement, store)
+            return
+        dtype = accumulated(statement.target.tensor, scope.layout)
+        total = Variable("total", type_of(dtype))
+        scope.add(Set(total, kernel.number(identity(statement.operator, dtype), type_of(dtype))))
+        with _loops(summed, scope):
+            value = scope.write.value(statement.value, dtype)
+            scope.add(Set(total, combined(statement.operator, total, value)))
+        old = None if store else loaded(statement.target, scope.write)
+        put(statement.target, total if old is None else combined(ir.reduction(statement.operator), old, total), scope)
+
+
+@contextmanager
+def _loops(indices: list[str], scope: Scope) -> Iterator[None]:
+    """Loops of a few rounds."""
+    with scope.collected() as body:
+        yield
+    made: list[Statement] = body
+    for index in reversed(indices):
+        made = [For(scope.layout.index(index), ZERO, scope.layout.size(index), ONE, tuple(made), few=True)]
+    scope.add(*made)
 
 
 def _needed_again(number: int, statements: list[Planned], scope: Scope) -> list[Expr]:

@@ -23,7 +23,10 @@ PRIVATE = 1024 * 1024  # bytes of a target that every thread may have a copy of
 LARGEST = 64 * 1024 * 1024  # bytes of a strip that is longer than the cache likes, for vectors along it
 STRIP = 256  # values of an index that run through all items of a nest before the next ones do, at most
 GRAIN = 8  # strips are multiples of this, which register tiles like
+FINE = 2  # and those of a short index through the steps of a block, of this
+FEW = 4  # such strips are few
 WIDE = 64  # long strips through the steps of a block are multiples of this, which registers of any machine fill
+AHEAD = 16  # times as much work as others have, or as many values
 PLENTY = 8  # an index of so many values feeds every thread
 LONG = 4096  # values of an index in line whose strips are worth what stays in the cache
 
@@ -102,6 +105,7 @@ class _Level:
     cut: Mapping[str, int] = field(default_factory=dict)
     parallel: bool = False
     before: frozenset[ir.Access] = frozenset()  # reads in the steps of a block that meet nothing which the step writes
+    apart: bool = False  # whether large items leave small ones
 
 
 class Nester:
@@ -119,8 +123,16 @@ class Nester:
         self.weight = weight
 
     def kernels(self, items: Sequence[ir.Item]) -> list[Nest]:
-        """The outermost nests: each is one kernel."""
-        return self.nests(items, _Level(frozenset(), self.outputs, parallel=True))
+        """The outermost nests: each is one kernel. Large items may leave small ones that they could join, if less is
+        stored then."""
+        level = _Level(frozenset(), self.outputs, parallel=True)
+        together, apart = self.nests(items, level), self.nests(items, replace(level, apart=True))
+        return apart if self.stored(apart) < self.stored(together) else together
+
+    def stored(self, nests: list[Nest]) -> int:
+        """Bytes of what outlives the nests that make it."""
+        names = {s.target.tensor for nest in nests for s in nest.statements if s.target.tensor not in nest.local}
+        return sum(self.bytes_at_one(name, set()) for name in names)
 
     def steps(self, block: ir.Block) -> list[Nest]:
         """The nests of a step of a block, each a kernel: what they write lives on to the next step."""
@@ -162,7 +174,8 @@ class Nester:
             for item in rest:
                 after = [] if any(item.conflicts(other) for other in skipped) else candidates
                 after = self.joined(after, item, level)
-                if after and self.best(after) >= min(self.best(candidates), PLENTY):
+                enough = after and self.best(after) >= min(self.best(candidates), PLENTY)
+                if enough and not self.deserves_its_own(item, group, after, level):
                     group.append(item)
                     candidates = after
                 else:
@@ -170,6 +183,17 @@ class Nester:
             result.append((group, candidates))
             touched = skipped
         return result
+
+    def deserves_its_own(self, item: _Touched, group: list[_Touched], after: list[_Candidate], level: _Level) -> bool:
+        """Whether an item has an index that feeds threads better than those of a group, all of which is little work
+        beside it."""
+        if not level.apart or self.points(item) < AHEAD * sum(map(self.points, group)):
+            return False
+        own = self.joined([_Candidate(i) for i in _indices(item) if i not in level.around], item, level)
+        return self.best(own) >= AHEAD * self.best(after)
+
+    def points(self, item: _Touched) -> int:
+        return sum(math.prod(self.sizes.index[i] for i in statement.indices) for statement in item.statements)
 
     def best(self, candidates: list[_Candidate]) -> float:
         """How many values the best index has, as far as that counts: strips of an index in line are short ones, unless
@@ -238,7 +262,17 @@ class Nester:
         statements = [s for t in group for s in t.statements]
         chosen = max(candidates, key=lambda c: self.preference(c, statements))
         found = self.whole(items, statements, chosen, level)
-        return self.in_strips(found, level) if found.local else found
+        found = self.in_strips(found, level) if found.local else found
+        return replace(found, grain=FINE) if self.may_be_fine(found) else found
+
+    def may_be_fine(self, nest: Nest) -> bool:
+        """Whether strips of a short index need not be multiples of what tiles like, so that it feeds all threads: there
+        are no tiles, but steps of a block whose functions take longer than it takes to share lines of memory."""
+        index = nest.index or ""
+        if nest.grain != GRAIN or nest.vectors or self.sizes.index[index] >= FEW * GRAIN:
+            return False
+        called = any(_takes_long(s) for item in nest.items if _is_block(item) for s in statements_of(item))
+        return called and not any(self.needs_rows(statement, index) for statement in nest.statements)
 
     def whole(
         self, items: tuple[ir.Item, ...], statements: list[ir.Statement], chosen: _Candidate, level: _Level
@@ -409,11 +443,15 @@ def _has_scalar_steps(nest: Nest) -> bool:
     return any(
         {*statement.indices} <= {nest.index, *block_indices(item)}
         and statement.target.indices[-1:] != (ir.Index(nest.index or ""),)
-        and any(isinstance(n, ir.Call) and n.function in IN_VECTORS - DONE_AGAIN for n in statement.nodes)
+        and _takes_long(statement)
         for item in nest.items
         if isinstance(item, ir.Block)
         for statement in statements_in(item)
     )
+
+
+def _takes_long(statement: ir.Statement) -> bool:
+    return any(isinstance(n, ir.Call) and n.function in IN_VECTORS - DONE_AGAIN for n in statement.nodes)
 
 
 def _indices(item: _Touched) -> list[str]:

@@ -21,7 +21,7 @@ from ..lower.kernel import KernelWriter, Lowered, joining_kernel
 from ..lower.layout import BestOf, CopiesOf, Layout, Tensor, constant_indices
 from ..plan.blas import matrix_products
 from ..plan.first_writes import Planned
-from ..plan.nest import Nest, Nester, lifetimes
+from ..plan.nest import Nest, Nester
 from ..plan.prepare import prepare
 from ..room import SETTING, SMALL, Needed, check_room, of_tensor
 from .alone import is_alone
@@ -232,9 +232,7 @@ class Executable:
 
     def scratch(self, kernel: Lowered) -> tuple[dict[Hashable, int], int]:
         """Where each tensor that a part has to itself lies in the memory of the part, and how large that is."""
-        spans: dict[Any, tuple[int, int]] = {**lifetimes(kernel.nest.items)}
-        whole = (0, len(kernel.nest.statements))
-        return place([Buffer(name, size, *spans.get(name, whole)) for name, size in kernel.scratch.items()])
+        return place([Buffer(name, size, *span) for name, (size, span) in kernel.scratch.items()])
 
     def conversions(self, inputs: Mapping[str, Any]) -> list[int]:
         """The positions of inputs that kernels cannot read as they are."""

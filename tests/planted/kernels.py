@@ -47,6 +47,36 @@ FAULTS = (
         "the first step down would read one before it",
     ),
     Fault(
+        "statements of one loop leave memory to each other", "race", "lower/kernel.py",
+        "self.passes(item.statements, self.moment)", "[self.passes([s], self.moment) for s in item.statements]",
+        ("tests/test_register_blocks.py::test_gradients",),
+        "a strip of one tensor would be written over by another",
+    ),
+    Fault(
+        "the first step of a shared loop is taken like the others", "missing guard", "lower/together.py",
+        "write(_where(condition, False, shared))", "write(_where(condition, True, shared))",
+        ("tests/test_together.py::test_what_a_step_decides_is_decided_before_its_loop",),
+        "it would read one before it",
+    ),
+    Fault(
+        "a sum of components forgets what was there", "dropped factor", "lower/together.py",
+        "old = None if store else loaded(statement.target, scope.write)", "old = None",
+        ("tests/test_together.py::test_a_strip_of_points_with_components",),
+        "the second of two sums would be all",
+    ),
+    Fault(
+        "the last of a few rounds is left out", "off by one", "kernel/llvm.py",
+        "for number in node.rounds or ():", "for number in (node.rounds or ())[:-1]:",
+        ("tests/test_together.py::test_a_strip_of_points_with_components",),
+        "a component would be what lay in memory",
+    ),
+    Fault(
+        "points of a loop that meet each other share it", "race", "lower/together.py",
+        "return all(any(a == b == ir.Index(i) for a, b in pairs) for i in order)", "return True",
+        ("tests/test_together.py::test_a_step",),
+        "a neighbour would be read before it is written",
+    ),
+    Fault(
         "lanes of a turned copy that change places", "swapped index", "kernel/turned.py",
         "low = [p if not p & apart else side + p - apart for p in range(side)]",
         "low = [p if not p & apart else side + p for p in range(side)]",
