@@ -11,6 +11,7 @@ import pytest
 import tensorswap as ts
 from tensorswap.errors import ArgumentError, BoundsError, DtypeError, GradientMismatch, ShapeError, SwapError
 from tensorswap.explain.latex import expression
+from tensorswap.run.machine_code import optimised
 from tensorswap.training.schedule import schedule
 
 from .library.table import options_of
@@ -249,3 +250,37 @@ def test_a_size_and_a_magnitude_look_different() -> None:
     (statement,) = ts.program("Y[i] = X[i] * abs(i) / size(i)").loops.statements
     assert r"\operatorname{size}(i)" in expression(statement.value)
     assert r"\left|i\right|" in expression(statement.value)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("count", [1, 3, 65, 500])
+@pytest.mark.parametrize("text", ["v[n] -= x[n]", "v[n] -= x[n] * u[n]", "v[n] -= x[n] * u[m]", "v[n] -= tanh(x[n])"])
+def test_a_difference_from_nothing_is_no_negative_zero(text: str, count: int) -> None:
+    """0 - 0 is 0: what lies left of the origin has the angle pi, not -pi."""
+    program = ts.program(f"{text}\nY[n] = atan2(v[n], w[n])")
+    given = {"x": np.zeros(count), "w": -np.ones(count), "u": np.ones(count)}
+    given = {name: value for name, value in given.items() if name in program.inputs}
+    np.testing.assert_array_equal(program(given), np.full(count, np.pi))
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("points", [2, 9, 300])
+def test_a_divisor_that_is_taken_out_of_a_sum_and_stands_in_it_as_well(points: int) -> None:
+    """A variable of the sum's loop was read behind it, and LLVM ended the process."""
+    root = "sqrt((h[t-1,n] if t > 0 else 0.3) ** 2 + 1)"
+    text = f"size(t) = 2\nfor t:\n    Y[t,n] += X[t,n] * Z[n,a] / {root} / ({root} * {root} + Z[n,a] ** 2)"
+    numbers = np.random.default_rng(5)
+    program = ts.program(text)
+    shapes = {"X": (2, points), "h": (2, points), "Z": (points, 3)}
+    given = {name: numbers.standard_normal(shape) for name, shape in shapes.items()}
+    np.testing.assert_allclose(program(given), program.run_reference(given), rtol=1e-13)
+
+
+@pytest.mark.compiled
+def test_a_module_that_makes_no_sense_is_refused_before_llvm_ends_the_process() -> None:
+    text = (
+        "define double @f(i1 %c) {\nentry:\n  br i1 %c, label %a, label %b\na:\n  %x = fadd double 1.0, 2.0\n"
+        "  br label %b\nb:\n  ret double %x\n}"
+    )
+    with pytest.raises(ts.SwapError, match=r"a kernel makes no sense: .*does not dominate"), optimised(text):
+        pass

@@ -7,6 +7,7 @@ import math
 from contextlib import ExitStack
 from dataclasses import replace
 
+from ..kernel import ir as kernel
 from ..kernel.ir import Number as Whole
 from ..kernel.ir import Set, Variable, extreme, type_of, word
 from ..language import ir
@@ -82,7 +83,8 @@ class PlainWriter:
         values = [write.value(term, dtype) for term in terms]
         if operator == "=" or store:
             result = values.pop(0)
-            result = -result if operator == "-=" else result
+            if operator == "-=":  # not its negative: 0 - 0 is 0, and -0 has another arc tangent
+                result = kernel.Operation("-", (kernel.number(0, result.type), result), result.type)
         else:
             result = loaded(target, write)
         if len(terms) > 1:

@@ -65,6 +65,7 @@ def reduction(scope: Scope, statement: ir.Statement, order: list[str], reduced: 
         total = Variable("total", type_of(dtype))
         start = identity(statement.operator, scope.layout.stored(target.tensor))
         scope.add(Set(total, kernel.number(start, type_of(dtype))))
+        outside = dict(write.held)
         with ExitStack() as inner:
             for position in range(split, len(order)):
                 if position == len(order) - 1 and reached(statement, order[position], remaining):
@@ -73,6 +74,7 @@ def reduction(scope: Scope, statement: ir.Statement, order: list[str], reduced: 
             inner.enter_context(scope.when(remaining))
             scope.hold(repeated([summand], write.held))
             scope.add(Set(total, combined(statement.operator, total, write.value(summand, dtype))))
+        write.held = outside  # a divisor that is taken out may stand in the summand too, where a variable has it
         if factor is not None:
             over, under = factor
             scope.add(Set(total, total * write.value(over, dtype) / write.value(under, dtype)))

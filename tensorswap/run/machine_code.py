@@ -18,7 +18,7 @@ from typing import Any
 from llvmlite import binding
 from llvmlite.binding import ffi
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, TrustError
 
 FULL = 3
 
@@ -71,12 +71,24 @@ def _unlocked(name: str) -> Callable[..., Any]:
     return function
 
 
+def _check(module: Any) -> None:
+    """LLVM's passes end the process where a module makes no sense. It takes a hundredth of their time to ask before."""
+    try:
+        module.verify()
+    except RuntimeError as error:
+        raise TrustError(
+            f"a kernel makes no sense: {str(error)[:300]}",
+            hint="this is a fault of tensorswap: please report it with the program's text",
+        ) from error
+
+
 @contextmanager
 def optimised(text: str) -> Iterator[Any]:
     """A module of llvmlite's, after LLVM's passes."""
     context = binding.create_context()
     module = binding.parse_assembly(text, context)
     try:
+        _check(module)
         options = binding.create_pipeline_tuning_options(speed_level=level)
         options.slp_vectorization = False
         passes = binding.create_pass_builder(machine(), options)
