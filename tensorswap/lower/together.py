@@ -79,9 +79,9 @@ def _outer_loops(item: Item, scope: Scope) -> list[str] | None:
     """The loops that a statement may share, without those of a few rounds, which stand inside them."""
     if not isinstance(item, Planned) or (not scope.fixed and not _runs_in_vectors(item, scope)):
         return None
-    order = [i for i in loop_order(item, scope) if i not in scope.fixed]
-    short = {i for i in order if i not in scope.strips and 0 < scope.layout.weight(i) <= ROUNDS}
-    if not short or len(short) == len(order) or math.prod(map(scope.layout.count, short)) > ROUNDS:
+    free = [i for i in item.indices if i not in scope.fixed]
+    short = {i for i in free if i not in scope.strips and 0 < scope.layout.weight(i) <= ROUNDS}
+    if not short or len(short) == len(free) or math.prod(map(scope.layout.count, short)) > ROUNDS:
         return loops_shared(item, scope, scope.fixed)
     if item.guard is not None and ir.index_names(item.guard) & short:
         return None
@@ -122,18 +122,17 @@ def loops_shared(item: Item, scope: Scope, fixed: AbstractSet[str]) -> list[str]
         return None
     if item.guard is not None and not _decided_by(item.guard, fixed):
         return None
-    order = [i for i in loop_order(item, scope) if i not in fixed]
-    bare = [e.name for e in item.target.indices if isinstance(e, ir.Index)]
-    each = all(i in bare for i in order)
-    whole = item.operator != "=" and not ir.index_names(item.target) & set(order)
+    free = {i for i in item.indices if i not in fixed}
+    each = free <= {e.name for e in item.target.indices if isinstance(e, ir.Index)}
+    whole = item.operator != "=" and not ir.index_names(item.target) & free
     if not each and not whole:
         return None
     decided = [n.condition for n in ir.walk(item.value) if isinstance(n, ir.Conditional)]
-    if any(ir.index_names(condition) & set(order) and not _asks_values(condition) for condition in decided):
+    if any(ir.index_names(condition) & free and not _asks_values(condition) for condition in decided):
         return None  # such loops are better split where the condition changes
-    if len(order) > 1 and flattened(item, scope.layout, {*fixed, *scope.strips}) is not item:
+    if len(free) > 1 and flattened(item, scope.layout, {*fixed, *scope.strips}) is not item:
         return None
-    return order
+    return [i for i in loop_order(item, scope) if i in free]
 
 
 def _asks_values(condition: Expr) -> bool:

@@ -121,12 +121,17 @@ class Nester:
         self.copies = copies
         self.width = width
         self.weight = weight
+        self.parted = False  # whether an item has left a group
 
     def kernels(self, items: Sequence[ir.Item]) -> list[Nest]:
         """The outermost nests: each is one kernel. Large items may leave small ones that they could join, if less is
         stored then."""
         level = _Level(frozenset(), self.outputs, parallel=True)
-        together, apart = self.nests(items, level), self.nests(items, replace(level, apart=True))
+        self.parted = False
+        apart = self.nests(items, replace(level, apart=True))
+        if not self.parted:
+            return apart
+        together = self.nests(items, level)
         return apart if self.stored(apart) < self.stored(together) else together
 
     def stored(self, nests: list[Nest]) -> int:
@@ -190,7 +195,9 @@ class Nester:
         if not level.apart or self.points(item) < AHEAD * sum(map(self.points, group)):
             return False
         own = self.joined([_Candidate(i) for i in _indices(item) if i not in level.around], item, level)
-        return self.best(own) >= AHEAD * self.best(after)
+        found = self.best(own) >= AHEAD * self.best(after)
+        self.parted |= found
+        return found
 
     def points(self, item: _Touched) -> int:
         return sum(math.prod(self.sizes.index[i] for i in statement.indices) for statement in item.statements)
