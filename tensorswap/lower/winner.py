@@ -128,9 +128,9 @@ class WinnerWriter:
             tests.append(
                 joined("both", [compare("!=", new, new), joined("either", [compare("==", winner, winner), earlier])])
             )
-        with scope.when([joined("either", tests)]):
-            scope.store(best, at, new)
-            scope.store(held, at, position)
+        better = scope.set("better", joined("either", tests))
+        scope.store(best, at, Choice(better, new, winner))  # always, so that the loop can run in vectors
+        scope.store(held, at, Choice(better, position, first))
 
     def contest(self, statement: Planned) -> tuple[Memory, Memory, Value, np.dtype[Any]]:
         """The tensors of best values and of their positions, a candidate's position, and the type of its value."""
