@@ -9,13 +9,10 @@ from typing import Any
 
 from ..errors import ClusterError, PackageError
 
-# Dask reads the first when a worker is lost. A worker that computes on every core is not also asked a hundred times a
-# second what it does: each of its steps would take a tenth longer.
-SETTINGS = {
-    "distributed.deploy.lost-worker-timeout": "10 minutes",
-    "distributed.worker.profile.enabled": False,
-    "distributed.admin.tick.interval": "500ms",
-}
+PATIENCE = {"distributed.deploy.lost-worker-timeout": "10 minutes"}  # Dask reads it when a worker is lost
+# A worker that computes on every core is not also asked a hundred times a second what it does: each of its steps would
+# take a tenth longer. It is read when a worker starts; one that is started again in the place of a lost one is asked.
+UNASKED = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "500ms"}
 
 _started: list[tuple[int, Any]] = []
 
@@ -52,11 +49,12 @@ def start(workers: int) -> Any:
     package = distributed()
     import dask
 
-    dask.config.set(SETTINGS)
+    dask.config.set(PATIENCE)
     try:
-        cluster = package.LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
-        )
+        with dask.config.set(UNASKED):
+            cluster = package.LocalCluster(
+                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+            )
         return package.Client(cluster)
     except (RuntimeError, OSError) as error:
         raise ClusterError(

@@ -260,9 +260,7 @@ class Printer:
             return
         start, stop, step = (self.value(v) for v in (node.first, node.past, node.step))
         variable = node.variable
-        inside = [
-            n for n in ir.statements(node.body) if isinstance(n, ir.LONG) and not (isinstance(n, ir.For) and n.few)
-        ]
+        inside = [n for n in ir.statements(node.body) if isinstance(n, ir.LONG) and not _is_few(n)]
         if node.at_once is not None:
             back = self.counted(variable, start, stop, step, lambda: self.body(node.body), stops=False)
             becomes_vectors(back, *node.at_once)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,7 +33,7 @@ from ..language import ir
 from ..language.ir import Expr, Number
 from ..language.render import statement as show_statement
 from ..plan.first_writes import Planned
-from ..plan.nest import Nest
+from ..plan.nest import Alive, Nest
 from ..plan.work import statements_in
 from . import short_blocks
 from .contraction import ContractionWriter
@@ -86,8 +86,7 @@ class KernelWriter:
         self.levels: list[tuple[str, frozenset[str]]] = []  # the nests around: index, and the tensors written within
         self.ahead: list[list[Statement]] = []  # what comes before the strips of each of them
         self.packing: list[Statement] = []  # what comes before the kernel
-        self.moment = 0  # grows with each piece that is written
-        self.alive: dict[str, Span] = {}
+        self.alive = Alive()
 
     def kernels(self) -> list[Lowered]:
         """The kernel of the nest, and one before it for panels that all threads share."""
@@ -119,11 +118,9 @@ class KernelWriter:
         else:
             self.strips_of(nest, 0)
         local = [w.item for w in layout.words if w.role is Role.LOCAL]
-        always = (0, self.moment)
-        scratch = {
-            item: (layout.elements(item) * layout.stored(item).itemsize, self.alive.get(str(item), always))
-            for item in local
-        }
+        spans: Mapping[Any, Span] = self.alive.spans
+        always = (0, self.alive.moment)
+        scratch = {i: (layout.elements(i) * layout.stored(i).itemsize, spans.get(i, always)) for i in local}
         return Lowered(kernel.Kernel(self.words(), tuple(self.scope.body)), nest, scratch, layout)
 
     def words(self) -> tuple[Word, ...]:
@@ -164,23 +161,17 @@ class KernelWriter:
                 for statement in item.statements:
                     self.fill(statement)
                 self.together(item)
-                self.passes(item.statements, self.moment)
+                self.alive.passes(item.statements, self.alive.moment)
             else:
                 self.item(item)
 
     def inner_nest(self, nest: Nest, level: int) -> None:
-        first = self.moment
+        first = self.alive.moment
         self.begin_sums(nest)
         filled = set(self.filled)
         self.strips_of(nest, level)
         self.filled = filled | (self.filled - set(nest.local))
-        self.passes(nest.statements, first, besides=frozenset(nest.local))
-
-    def passes(self, statements: Sequence[ir.Statement], first: int, besides: frozenset[str] = frozenset()) -> None:
-        """What statements touch is needed from a moment until now: all of them stand in one loop."""
-        for name in {a.tensor for s in statements for a in (s.target, *s.reads)} - besides:
-            self.alive[name] = min(first, self.alive.get(name, (first, 0))[0]), self.moment
-        self.moment += 1
+        self.alive.passes(nest.statements, first, nest.local)
 
     @contextmanager
     def strip_loop(self, nest: Nest, level: int) -> Iterator[tuple[Variable, Variable]]:
@@ -250,7 +241,7 @@ class KernelWriter:
         return statement.first and name not in self.begun and self.layout.roles.get(name) is not Role.COPY
 
     def item(self, item: Nest | ir.Item) -> None:
-        first = self.moment
+        first = self.alive.moment
         if isinstance(item, ir.Block):
             self.fill(item)
             chunks = chunks_of(item, self.scope)
@@ -262,7 +253,7 @@ class KernelWriter:
             assert isinstance(item, Planned)
             self.fill(item)
             self.statement(item)
-        self.passes(statements_in(item), first)
+        self.alive.passes(statements_in(item), first)
 
     def block(self, block: ir.Block) -> None:
         """One step after the other."""

@@ -1,8 +1,8 @@
 """Together: statements that run over the same points share one loop, and what they compute alike.
 
 A strip of points, or a step of a recurrence, often has a dozen short statements. Each by itself would load what the one
-before has just stored, and compute again what it has just computed. The few components of a vector are loops inside the
-shared one, which LLVM writes out.
+before has just stored, and compute again what it has just computed. Loops over the few components of a vector stand
+inside the shared one, and are written out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .scope import Scope
 MOST = 48  # statements in one loop: registers are few, and compilers slow
 ROUNDS = 12  # of the loops of a statement inside the shared ones, at most
 ADDED = 4  # of those that are a sum
-
+DECIDED = 2  # conditions that are decided before a loop, at most: it is written for each answer
 
 Item = Nest | ir.Item
 
@@ -92,9 +92,9 @@ def _outer_loops(item: Item, scope: Scope) -> list[str] | None:
 
 
 def _runs_in_vectors(item: Planned, scope: Scope) -> bool:
-    """Whether nothing in a statement keeps a loop from it: then others would not be in vectors either."""
-    powers = (n for n in item.nodes if isinstance(n, ir.Call) or (isinstance(n, ir.Binary) and n.operator == "**"))
-    return all(map(scope.write.is_harmless, powers))
+    """Whether no function is called for each point: those who share the loop would not run in vectors either."""
+    called = (n for n in item.nodes if isinstance(n, ir.Call) or (isinstance(n, ir.Binary) and n.operator == "**"))
+    return all(map(scope.write.is_harmless, called))
 
 
 def _suits(item: Planned, short: AbstractSet[str], last: str, scope: Scope) -> bool:
@@ -177,27 +177,28 @@ def write_together(shared: Shared, scope: Scope, assign: Callable[[Planned, bool
     around = {*scope.fixed, *shared.order}
     short = [[i for i in loop_order(statement, scope) if i not in around] for statement in shared.statements]
 
-    def write(chosen: Shared) -> None:
-        _write(chosen, short, scope, assign, stores)  # a sum has as many terms, whichever value they have
+    def decide(chosen: Shared, conditions: list[Expr]) -> None:
+        if not conditions:
+            _write(chosen, short, scope, assign, stores)  # a sum has as many terms, whichever value they have
+            return
+        first, *others = conditions
+        with scope.collected() as then:
+            decide(_where(first, True, chosen), others)
+        with scope.collected() as otherwise:
+            decide(_where(first, False, chosen), others)
+        scope.add(If(scope.write.truth(first), tuple(then), tuple(otherwise)))
 
     with scope.when([scope.write.truth(atom) for atom in conjuncts(shared.guard)]):
-        condition = _decided_before(shared, scope)
-        if condition is None:
-            write(shared)
-            return
-        with scope.collected() as then:
-            write(_where(condition, True, shared))
-        with scope.collected() as otherwise:
-            write(_where(condition, False, shared))
-        scope.add(If(scope.write.truth(condition), tuple(then), tuple(otherwise)))
+        decide(shared, _decided_before(shared, scope)[:DECIDED])
 
 
-def _decided_before(shared: Shared, scope: Scope) -> Expr | None:
-    """The condition that chooses between values of the statements, if there is one, and blocks around decide it."""
+def _decided_before(shared: Shared, scope: Scope) -> list[Expr]:
+    """The conditions that choose between values of the statements, and that blocks around decide."""
+    if not shared.order:
+        return []
     nodes = (n for statement in shared.statements for n in ir.walk(statement.value))
     found = dict.fromkeys(n.condition for n in nodes if isinstance(n, ir.Conditional))
-    decided = [condition for condition in found if ir.index_names(condition) and _decided_by(condition, scope.fixed)]
-    return decided[0] if shared.order and len(decided) == 1 else None
+    return [condition for condition in found if ir.index_names(condition) and _decided_by(condition, scope.fixed)]
 
 
 def _where(condition: Expr, holds: bool, shared: Shared) -> Shared:

@@ -24,7 +24,7 @@ LARGEST = 64 * 1024 * 1024  # bytes of a strip that is longer than the cache lik
 STRIP = 256  # values of an index that run through all items of a nest before the next ones do, at most
 GRAIN = 8  # strips are multiples of this, which register tiles like
 FINE = 2  # and those of a short index through the steps of a block, of this
-FEW = 4  # such strips are few
+FEW = 4  # an index of fewer strips than this is short
 WIDE = 64  # long strips through the steps of a block are multiples of this, which registers of any machine fill
 AHEAD = 16  # times as much work as others have, or as many values
 PLENTY = 8  # an index of so many values feeds every thread
@@ -372,38 +372,33 @@ class Nester:
         )
 
 
-def lifetimes(items: Sequence[Nest | ir.Item]) -> dict[str, tuple[int, int]]:
-    """The first and the last statement that touches each tensor, by number. What outlives one round of a loop lives
-    through all of it."""
-    spans: dict[str, tuple[int, int]] = {}
-    count = 0
+class Alive:
+    """When each tensor is needed: the first moment and the last, of those that count the pieces of a nest."""
 
-    def touch(name: str, first: int, last: int) -> None:
-        old = spans.get(name, (first, last))
-        spans[name] = (min(old[0], first), max(old[1], last))
+    def __init__(self) -> None:
+        self.moment = 0
+        self.spans: dict[str, tuple[int, int]] = {}
 
-    def visit(item: Nest | ir.Item) -> None:
-        nonlocal count
-        if isinstance(item, ir.Statement):
-            for access in (item.target, *item.reads):
-                touch(access.tensor, count, count)
-            count += 1
-            return
-        first = count
-        for inner in item.items if isinstance(item, Nest) else item.body:  # type: ignore[union-attr]  # calls are inlined
-            visit(inner)
-        passing = set(item.local) if isinstance(item, Nest) else set()
-        for name in {a.tensor for s in statements_of(item) for a in (s.target, *s.reads)} - passing:
-            touch(name, first, count - 1)
+    def passes(self, statements: Sequence[ir.Statement], first: int, besides: Iterable[str] = ()) -> None:
+        """What statements touch is needed from a moment until now: one loop goes through all of them."""
+        for name in {a.tensor for s in statements for a in (s.target, *s.reads)}.difference(besides):
+            self.spans[name] = min(first, self.spans.get(name, (first, 0))[0]), self.moment
+        self.moment += 1
 
-    for item in items:
-        visit(item)
-    return spans
+    def visit(self, item: Nest | ir.Item) -> None:
+        first = self.moment
+        if not isinstance(item, ir.Statement):
+            for inner in item.items if isinstance(item, Nest) else item.body:  # type: ignore[union-attr]  # calls are inlined
+                self.visit(inner)
+        self.passes(statements_of(item), first, item.local if isinstance(item, Nest) else ())
 
 
 def most_alive(items: Sequence[Nest | ir.Item], sizes: dict[str, int]) -> int:
     """The most bytes of tensors that are needed at the same time."""
-    spans = lifetimes(items)
+    alive = Alive()
+    for item in items:
+        alive.visit(item)
+    spans = alive.spans
     ends = {spans[name][1] for name in sizes}
     return max((sum(sizes[n] for n in sizes if spans[n][0] <= at <= spans[n][1]) for at in ends), default=0)
 

@@ -48,13 +48,14 @@ FAULTS = (
     ),
     Fault(
         "statements of one loop leave memory to each other", "race", "lower/kernel.py",
-        "self.passes(item.statements, self.moment)", "[self.passes([s], self.moment) for s in item.statements]",
+        "self.alive.passes(item.statements, self.alive.moment)",
+        "[self.alive.passes([s], self.alive.moment) for s in item.statements]",
         ("tests/test_register_blocks.py::test_gradients",),
         "a strip of one tensor would be written over by another",
     ),
     Fault(
         "the first step of a shared loop is taken like the others", "missing guard", "lower/together.py",
-        "write(_where(condition, False, shared))", "write(_where(condition, True, shared))",
+        "decide(_where(first, False, chosen), others)", "decide(_where(first, True, chosen), others)",
         ("tests/test_together.py::test_what_a_step_decides_is_decided_before_its_loop",),
         "it would read one before it",
     ),
