@@ -9,21 +9,27 @@ from typing import Any
 import numpy as np
 
 from ..kernel.ir import (
+    ONE,
+    WORD,
     ZERO,
     Choice,
+    For,
     Load,
     Memory,
     Role,
     Set,
     Value,
     Variable,
+    cast,
     compare,
     joined,
     number,
     type_of,
     word,
 )
+from ..kernel.registers import registers
 from ..language import ir
+from ..language.build import add
 from ..language.types import identity
 from ..plan.first_writes import Planned
 from .layout import BestOf
@@ -33,6 +39,8 @@ from .roles import strides
 from .scope import Scope
 
 MANY = 16  # candidates: for fewer, one loop is as good
+AT_ONCE = 8  # candidates whose best is found before it is written
+SHORT = 1024  # a loop along so many elements need not look whether its work is still wanted
 NOWHERE = 2**62  # behind all positions
 
 
@@ -74,12 +82,17 @@ class WinnerWriter:
         there: Sequence[Value] = (),
     ) -> None:  # fmt: skip
         """A candidate that is better takes the place of the winner, if it is there at all."""
-        beats = joined("either", [compare("<", first, 0), compare(_sign(statement), new, winner)])
-        if dtype.kind == "f":  # a NaN beats all numbers
-            unlike = joined("both", [compare("!=", new, new), compare("==", winner, winner)])
-            beats = joined("either", [beats, unlike])
+        beats = joined("either", [compare("<", first, 0), self.beats(statement, new, winner, dtype)])
         better = self.scope.set("better", joined("both", [*there, beats]))
         self.scope.add(Set(winner, Choice(better, new, winner)), Set(first, Choice(better, position, first)))
+
+    def beats(self, statement: Planned, new: Value, winner: Value, dtype: np.dtype[Any]) -> Value:
+        """Whether a candidate is better than one that came before it."""
+        sign = ">" if statement.operator == "argmax=" else "<"
+        if dtype.kind != "f":
+            return compare(sign, new, winner)
+        unlike = joined("both", [compare("!=", new, new), compare("==", winner, winner)])  # a NaN beats all numbers
+        return joined("either", [compare(sign, new, winner), unlike])
 
     def is_worth_two_loops(self, statement: Planned, index: str) -> bool:
         """Whether there are many candidates, side by side in memory, that are read and not computed at length."""
@@ -93,22 +106,74 @@ class WinnerWriter:
     ) -> tuple[Value, Value]:
         """The best value, then the first position that has it: either loop runs in vectors."""
         scope = self.scope
-        operator = "max=" if statement.operator == "argmax=" else "min="
+        operator = _extreme(statement)
         top = scope.set("top", number(identity(operator, dtype), type_of(dtype)))
         with scope.loop(index, *bounds):
             scope.add(Set(top, combined(operator, top, self.write.value(statement.value, dtype))))
         found = scope.set("found", word(NOWHERE))
         with scope.loop(index, *bounds):
             new = scope.set("new", self.write.value(statement.value, dtype))
-            same = compare("==", new, top)
-            if dtype.kind == "f":  # if one is NaN, so is the best
-                same = joined("either", [same, compare("!=", new, new)])
-            scope.add(Set(found, combined("min=", found, Choice(same, position, word(NOWHERE)))))
+            is_best = _is_best(new, top, dtype)
+            scope.add(Set(found, combined("min=", found, Choice(is_best, position, word(NOWHERE)))))
         return top, found
 
     def one_by_one(self, statement: Planned, order: list[str]) -> None:
-        """Where they are met in any order."""
-        loops_around(self.scope, statement, order, [], lambda _: self.candidate(statement))
+        """Where the loop runs along the target: best and position are in memory."""
+        candidates = ir.candidates(statement)
+        in_order = [i for i in order if i in candidates] == candidates
+        if in_order and len(order) > 1 and order[-2] == candidates[-1] and statement.guard is None:
+            self.several(statement, order)
+        else:
+            loops_around(self.scope, statement, order, [], lambda _: self.candidate(statement))
+
+    def several(self, statement: Planned, order: list[str]) -> None:
+        """Where they are met in their order, some at a time: best and position are read and written less often."""
+        *outer, met, along = order
+        scope = self.scope
+        with ExitStack() as around:
+            for index in outer:
+                around.enter_context(scope.loop(index, *scope.range(index, [], [])[:2]))
+            low, high, _ = scope.range(met, [], [])
+            split = low + (high - low) // AT_ONCE * AT_ONCE
+            for first, past, count in ((low, split, AT_ONCE), (split, high, 1)):
+                with scope.counted(self.layout.index(met), first, past, word(count)):
+                    self.along(statement, met, along, count)
+
+    def along(self, statement: Planned, met: str, index: str, count: int) -> None:
+        """The loop along the target. Positions are words, but vectors are as long as those of the candidates."""
+        scope = self.scope
+        size = self.layout.count(index)
+        lanes = registers().bytes // self.write.best(self.loops, statement.target.tensor).itemsize
+        if not lanes <= size <= SHORT:
+            loops_around(scope, statement, [index], [], lambda _: self.next_ones(statement, met, count))
+            return
+        with scope.collected() as body:
+            self.next_ones(statement, met, count)
+        low, high, _ = scope.range(index, [], [])
+        scope.add(For(self.layout.index(index), low, high, ONE, tuple(body), at_once=(lanes, 1)))
+
+    def next_ones(self, statement: Planned, met: str, count: int) -> None:
+        """The best of some candidates, then whether it beats those before. Which one it is stands in a number of the
+        candidates' own type, so that vectors of both are as long."""
+        scope = self.scope
+        best, held, position, dtype = self.contest(statement)
+        number_type = type_of(dtype)
+        ones = []
+        for k in range(count):
+            moved = ir.substitute_indices({met: add(ir.Index(met), ir.Number(k))})
+            value = self.write.value(ir.transform(statement.value, moved), dtype)
+            ones.append(scope.set(f"new{k}", value))  # all of them are asked again
+        leader = ones[0]
+        for new in ones[1:]:
+            leader = scope.set("leader", combined(_extreme(statement), leader, new))
+        which = scope.set("which", number(count - 1, number_type))
+        for k in reversed(range(count - 1)):
+            scope.add(Set(which, Choice(_is_best(ones[k], leader, dtype), number(k, number_type), which)))
+        at = scope.set("at", self.write.offset(statement.target))
+        winner, first = scope.set("best", Load(best, at)), scope.set("first", Load(held, at))
+        self.beat(statement, winner, first, leader, position + cast(which, WORD), dtype)
+        scope.store(best, at, winner)
+        scope.store(held, at, first)
 
     def candidate(self, statement: Planned) -> None:
         """The first beats its equals."""
@@ -121,13 +186,11 @@ class WinnerWriter:
         earlier = compare("<", position, first)
         tests = [
             compare("<", first, ZERO),
-            compare(_sign(statement), new, winner),
+            self.beats(statement, new, winner, dtype),
             joined("both", [compare("==", new, winner), earlier]),
         ]
-        if dtype.kind == "f":  # a NaN beats all numbers
-            tests.append(
-                joined("both", [compare("!=", new, new), joined("either", [compare("==", winner, winner), earlier])])
-            )
+        if dtype.kind == "f":
+            tests.append(joined("both", [compare("!=", new, new), earlier]))
         better = scope.set("better", joined("either", tests))
         scope.store(best, at, Choice(better, new, winner))  # always, so that the loop can run in vectors
         scope.store(held, at, Choice(better, position, first))
@@ -143,5 +206,12 @@ class WinnerWriter:
         return best, self.layout.tensor(target), position + statement.offset, dtype
 
 
-def _sign(statement: ir.Statement) -> str:
-    return ">" if statement.operator == "argmax=" else "<"
+def _extreme(statement: Planned) -> str:
+    return "max=" if statement.operator == "argmax=" else "min="
+
+
+def _is_best(new: Value, top: Value, dtype: np.dtype[Any]) -> Value:
+    same = compare("==", new, top)
+    if dtype.kind != "f":
+        return same
+    return joined("either", [same, compare("!=", new, new)])  # if one is NaN, so is the best

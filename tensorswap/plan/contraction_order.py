@@ -7,8 +7,9 @@ adjoint statements are looked at together. A factor that the sum does not run ov
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from string import ascii_letters
 
@@ -87,7 +88,7 @@ class _Orderer:
         ]
 
     def statement(self, statement: ir.Statement) -> None:
-        leaves, scale = self.leaves(statement.value)
+        leaves, scale = self.leaves(_chosen(statement))
         if self.worthwhile(statement, leaves):
             self.take_apart(statement, leaves, scale)
         else:
@@ -117,13 +118,18 @@ class _Orderer:
             bare = all(isinstance(e, ir.Index) for n in parts if isinstance(n, ir.Access) for e in n.indices)
             if not bare or any(isinstance(n, ir.Inside) for n in ir.walk(statement.guard)):
                 return False
-        if any(isinstance(n, ir.Access) for e in statement.target.indices for n in ir.walk(e)):
-            return False
-        below = map(divided, product_of(statement.value)[1])
+        below = map(divided, product_of(_chosen(statement))[1])
         if any(self.draft.is_narrower(factor, statement.target.tensor) for factor in below):
             return False  # to divide by it is not to multiply by what 1 / it is in its own type
-        largest = max(self.draft.volume(s) for s in (ir.index_names(statement.target), *(x.indices for x in leaves)))
+        largest = max(map(self.elements, (statement.target, *(leaf.value for leaf in leaves))))
         return self.draft.volume(statement.indices) > largest
+
+    def elements(self, value: Expr) -> int:
+        """How many numbers it takes: those of a tensor that is read through another are the tensor's own."""
+        points = self.draft.volume(ir.index_names(value))
+        if isinstance(value, ir.Access) and any(isinstance(n, ir.Access) for e in value.indices for n in ir.walk(e)):
+            return min(points, math.prod(self.draft.sizes.shapes[value.tensor]))
+        return points
 
     def take_apart(self, statement: ir.Statement, leaves: list[_Leaf], scale: list[Expr]) -> None:
         atoms = conjuncts(statement.guard)
@@ -145,6 +151,10 @@ class _Orderer:
         leaves = self.widened(leaves, statement)
         last = product(leaf.value for leaf in leaves)
         final = replace(statement, value=scaled(last, scale))
+        if (value := statement.value) is not _chosen(statement):
+            assert isinstance(value, ir.Conditional)
+            self.out.append(replace(final, value=replace(value, then=final.value)))
+            return
         self.out.append(final)
         own = frozenset().union(*(leaf.indices for leaf in leaves))
         if all(isinstance(e, ir.Index) for e in statement.target.indices) and guard <= target <= own:
@@ -165,7 +175,7 @@ class _Orderer:
     def shared_pair(self, statement: ir.Statement, leaves: list[_Leaf], output: frozenset[str]) -> tuple[int, ...]:
         """The first step of a best order: of equally good ones, that whose work another statement can share."""
         choices = []
-        others = [(s, self.leaves(s.value)[0]) for s in self.upcoming if s is not statement]
+        others = [(s, self.leaves(_chosen(s))[0]) for s in self.upcoming if s is not statement]
         for pair in itertools.combinations(range(len(leaves)), 2):
             both = [leaves[k] for k in pair]
             rest = [leaf.indices for k, leaf in enumerate(leaves) if k not in pair]
@@ -254,6 +264,14 @@ class _Orderer:
         return _Leaf(held, parts)
 
 
+def _chosen(statement: ir.Statement) -> Expr:
+    """The value, or that which a condition chooses for whole sums: it can be asked when they are known."""
+    value = statement.value
+    if not isinstance(value, ir.Conditional) or value.otherwise != ir.Number(0):
+        return value
+    return value if ir.index_names(value.condition).intersection(ir.candidates(statement)) else value.then
+
+
 def _could_share(other: ir.Statement, leaves: list[_Leaf], parts: Counter[Hashable], kept: frozenset[str]) -> bool:
     """Whether a step of these factors serves another statement too, which is the product of some leaves."""
     inside = [leaf for leaf in leaves if leaf.parts <= parts]
@@ -271,15 +289,23 @@ def _arranged(leaves: list[_Leaf], kept: frozenset[str]) -> list[str]:
     last = [
         place.name
         for leaf in leaves
-        for node in ir.walk(leaf.value)
-        if isinstance(node, ir.Access) and node.indices and isinstance(place := node.indices[-1], ir.Index)
-        if place.name in kept
+        for node in _data(leaf.value)
+        if node.indices and isinstance(place := node.indices[-1], ir.Index) and place.name in kept
     ]
     own = [i for i in last if sum(i in leaf.indices for leaf in leaves) == 1] or last
     if own:
         order.remove(own[-1])
         order.append(own[-1])
     return order
+
+
+def _data(value: Expr) -> Iterator[ir.Access]:
+    """Accesses to what is computed with, not to what tells where that lies."""
+    if isinstance(value, ir.Access):
+        yield value
+    else:
+        for part in ir.children(value):
+            yield from _data(part)
 
 
 def has_long_product(loops: ir.Loops) -> bool:

@@ -13,7 +13,8 @@ from dataclasses import replace
 from ..language import ir
 from ..language.bounds import bounded_by_values, unproven
 from ..language.build import conjunction, conjuncts
-from .work import Draft, for_each_statement
+from ..language.paths import always_read
+from .work import Draft, for_each_statement, statements_in
 
 
 @for_each_statement
@@ -30,7 +31,37 @@ def guards_to_selects(draft: Draft, statement: ir.Statement, _: tuple[str, ...])
     value = ir.Conditional(condition, statement.value, ir.Number(0))
     chosen = replace(statement, value=value, guard=conjunction(a for a in atoms if a not in data))
     everywhere = replace(chosen, value=ir.Binary("+", statement.value, condition))
-    return [statement] if unproven(replace(draft.loops, body=(everywhere,)), draft.sizes, {}) else [chosen]
+    open_uses = unproven(replace(draft.loops, body=(everywhere,)), draft.sizes, {})
+    if not all(_is_read_before(draft, use.access, statement) for use in open_uses):
+        return [statement]
+    if not open_uses or chosen.guard is not None or not _asks_whole_sums(statement, condition):
+        return [chosen]
+    names = [place for place in statement.target.indices if isinstance(place, ir.Index)]
+    total = draft.tensor("sum", names, like=statement.target.tensor)
+    return [ir.Statement(total, "+=", statement.value), replace(chosen, value=replace(value, then=total))]
+
+
+def _asks_whole_sums(statement: ir.Statement, condition: ir.Expr) -> bool:
+    """Whether sums can be made first and chosen then. Tiles do so by themselves, but do not read through indices."""
+    places = statement.target.indices
+    alone = all(isinstance(place, ir.Index) for place in places) and len({*places}) == len(places)
+    return alone and bool(ir.candidates(statement)) and ir.index_names(condition) <= ir.index_names(statement.target)
+
+
+def _is_read_before(draft: Draft, access: ir.Access, statement: ir.Statement) -> bool:
+    """Whether another statement has made the same access at all points: it is in bounds there, by proof or by check."""
+    asked = {n.tensor for place in access.indices for n in ir.walk(place) if isinstance(n, ir.Access)}
+    found = False
+    for item in draft.loops.body:
+        inside = statements_in(item)
+        if any(s is statement for s in inside):
+            return found and asked.isdisjoint(s.target.tensor for s in inside)
+        if not asked.isdisjoint(s.target.tensor for s in inside):
+            found = False  # what it asked has changed since
+        elif isinstance(item, ir.Statement) and item.guard is None:
+            some = all(draft.sizes.index[i] > 0 for i in item.indices)  # a statement of no points proves nothing
+            found |= some and access in always_read(item.value)
+    return False
 
 
 def _writes_alone(loops: ir.Loops, statement: ir.Statement) -> bool:

@@ -122,17 +122,24 @@ class Nester:
         self.width = width
         self.weight = weight
         self.parted = False  # whether an item has left a group
+        self.largest = 0  # elements of the largest tensor
 
     def kernels(self, items: Sequence[ir.Item]) -> list[Nest]:
         """The outermost nests: each is one kernel. Large items may leave small ones that they could join, if less is
         stored then."""
         level = _Level(frozenset(), self.outputs, parallel=True)
+        self.largest = self.elements(items)
         self.parted = False
         apart = self.nests(items, replace(level, apart=True))
         if not self.parted:
             return apart
         together = self.nests(items, level)
         return apart if self.stored(apart) < self.stored(together) else together
+
+    def elements(self, items: Iterable[ir.Item]) -> int:
+        """Those of the largest tensor that items touch."""
+        names = {a.tensor for item in items for s in statements_of(item) for a in (s.target, *s.reads)}
+        return max((math.prod(self.sizes.shapes[name]) for name in names), default=0)
 
     def stored(self, nests: list[Nest]) -> int:
         """Bytes of what outlives the nests that make it."""
@@ -151,6 +158,7 @@ class Nester:
             for a in s.reads
             if all(never_meet(target, a, {block.index}) for target in written.get(a.tensor, ()))
         )
+        self.largest = self.elements([block])
         level = _Level(frozenset({block.index}), self.outputs | written.keys(), parallel=True, before=before)
         return [replace(nest, block=block) for nest in self.nests(block.body, level)]
 
@@ -214,8 +222,7 @@ class Nester:
 
     def in_line(self, candidate: _Candidate) -> bool:
         """Whether strips of the index would cut the lines of a large tensor; those of a small one do not count."""
-        largest = max((math.prod(self.sizes.shapes[name]) for name in candidate.seen), default=0)
-        return any(math.prod(self.sizes.shapes[name]) * GRAIN >= largest for name in candidate.lines)
+        return any(math.prod(self.sizes.shapes[name]) * GRAIN >= self.largest for name in candidate.lines)
 
     def joined(self, candidates: list[_Candidate], item: _Touched, level: _Level) -> list[_Candidate]:
         """The candidates that still hold when the item joins."""
@@ -313,7 +320,8 @@ class Nester:
             if any(other.index is not None and other.local for other in inner):
                 return replace(nest, strip=1, grain=1, items=tuple(_unwrapped(inner)))
         if unit * GRAIN <= LARGEST and self.sizes.index[index] >= GRAIN and _has_scalar_steps(nest):
-            return replace(nest, strip=GRAIN, grain=GRAIN, vectors=True)
+            lanes = GRAIN if self.sizes.index[index] >= 2 * GRAIN else GRAIN // 2  # so that it feeds two threads
+            return replace(nest, strip=lanes, grain=lanes, vectors=True)
         strip, grain = self.strip(nest, unit, level.around)
         if not level.parallel and self.weight(index) <= strip:
             return replace(nest, local=(), axes={})  # one strip would be all

@@ -1,81 +1,204 @@
-"""Shared values: a function value that several statements need is computed once and held, and `gelu` is taken apart so
-that its erf can be shared with its derivative."""
+"""Shared values: a function value that several statements need is computed once and held, and so is one that a block
+would compute again in each step. `gelu` is taken apart so that its erf can be shared with its derivative.
+
+for t:
+    H[t,i] = exp(a[i]) * H[t-1,i]
+->  value[i] = exp(a[i]) stands before the block
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from ..language import ir
 from ..language.functions import DONE_AGAIN
 from ..language.ir import Call, Expr
+from ..rules.complete_reads import Place, complete_when_read
 from ..rules.scalar import written_out
 from .work import Draft, Work, statements_in
 
 Key = tuple[Hashable, Expr | None]  # a value, by what it reads, and the guard around it
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Use:
-    value: Expr
-    count: int = 0
+    around: tuple[str, ...]  # the indices of the blocks that the statement stands in
+    item: int  # which item of the program that is
+    in_step: bool  # whether it reads what the same item writes: only the step itself can make it
+    makes: bool  # whether what it reads may be read by itself: a value can be made for it
+
+
+@dataclass
+class _Value:
+    node: Expr
+    uses: list[_Use] = field(default_factory=list)
     holder: ir.Statement | None = None  # one that does nothing but hold the value, in a tensor of its own
+    movable: bool = False  # whether the holder may come earlier than it stands
+
+
+_Found = dict[Expr, tuple[Key, _Use]]  # the values of a statement
 
 
 def share_values(work: Work) -> Work:
-    """Among statements outside blocks."""
     draft = Draft(work.made(ir.map_loops(work.loops, _taken_apart).body))
-    body = draft.loops.body
-    uses: dict[Key, _Use] = {}
-    writers = Counter(statement.target.tensor for statement in draft.loops.statements)
-    once = {name for name, count in writers.items() if count == 1} - draft.loops.updated  # one value from first to last
-    written: Counter[str] = Counter()
-    keys: list[dict[Expr, Hashable]] = []
-    for item in body:
-        mine: dict[Expr, Hashable] = {}
-        if isinstance(item, ir.Statement) and not item.operator.startswith("arg"):
-            for node in dict.fromkeys(_always(item.value)):
-                holds = node == item.value and item.operator == "="
-                if holds and not (_keeps(item) and item.target.tensor in once):
-                    continue
-                tensors = sorted({n.tensor for n in ir.walk(node) if isinstance(n, ir.Access)})
-                mine[node] = (node, tuple((name, written[name]) for name in tensors))
-                use = uses.setdefault((mine[node], item.guard), _Use(node))
-                use.count += 1
-                use.holder = use.holder or (item if holds else None)
-        if isinstance(item, ir.Statement):
-            written[item.target.tensor] += 1
-        elif isinstance(item, ir.Block):
-            written.update(s.target.tensor for s in statements_in(item))
-        keys.append(mine)
-    shared = {key for key, use in uses.items() if use.count > 1 and _fits(use.value, key[1])}
-    held: dict[Key, ir.Access] = {}
-    result: list[ir.Item] = []
-    moved: list[ir.Statement] = []  # holders that a value was needed before
-    for item, mine in zip(body, keys, strict=True):
-        if isinstance(item, ir.Statement):
-            if any(item is holder for holder in moved):
-                continue
-            for node in sorted(mine, key=lambda n: -len(ir.walk(n))):
-                key = (mine[node], item.guard)
-                if key not in shared or not any(n == node for n in ir.walk(item.value)):
-                    continue
-                holder = uses[key].holder
-                if item is holder:
-                    held.setdefault(key, item.target)
-                    continue
-                if key not in held and holder is not None:
-                    held[key] = holder.target
-                    moved.append(holder)
-                    result.append(holder)
-                elif key not in held:
-                    names = dict.fromkeys(n.name for n in ir.walk(node) if isinstance(n, ir.Index))
-                    held[key] = draft.tensor("value", [ir.Index(name) for name in names])
-                    result.append(ir.Statement(held[key], "=", node, item.guard))
-                item = replace(item, value=_replaced(item.value, node, held[key]))
-        result.append(item)
-    return draft.made(result)
+    return _Sharing(draft).made()
+
+
+class _Sharing:
+    """The values of a program, and the tensors that hold them."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.values: dict[Key, _Value] = {}
+        self.found = self.collected()
+        self.guarded_too()
+        kept = self.kept()
+        self.shared = {key for key, value in self.values.items() if self.is_worthwhile(value, key[1], kept)}
+        self.held: dict[Key, ir.Access] = {}
+        self.moved: list[ir.Statement] = []  # holders that a value was needed before
+        self.body: list[ir.Item] = []
+
+    def collected(self) -> list[_Found]:
+        """What each statement has of values, in the order of statements."""
+        loops = self.draft.loops
+        writers = Counter(statement.target.tensor for statement in loops.statements)
+        once = {name for name, count in writers.items() if count == 1} - loops.updated  # one value from first to last
+        before: Counter[str] = Counter()
+        places = iter(loops.located)
+        result = []
+        for number, item in enumerate(loops.body):
+            inside = statements_in(item)
+            after = before + Counter(s.target.tensor for s in inside)
+            for _ in inside:
+                statement, blocks = place = next(places)
+                result.append(_Found())
+                for node in dict.fromkeys((*_always(statement), *self.quotients(statement))):
+                    holds = node == statement.value and statement.operator == "="
+                    if holds and not (_keeps(statement) and statement.target.tensor in once):
+                        continue
+                    reads = [n for n in ir.walk(node) if isinstance(n, ir.Access)]
+                    own = [a for a in reads if blocks and after[a.tensor] > before[a.tensor]]
+                    if not all(map(_is_near, reads)) or not all(complete_when_read(loops, place, a) for a in own):
+                        continue
+                    makes = self.may_be_made(place, reads, bool(own))
+                    state = after if own else before
+                    versions = tuple((name, state[name]) for name in sorted({a.tensor for a in reads}))
+                    key = (node, versions), statement.guard
+                    value = self.values.setdefault(key, _Value(node))
+                    if holds and value.holder is None and not (blocks and value.uses):
+                        value.holder, value.movable = statement, not blocks
+                    use = _Use(tuple(b.index for b in blocks), number, bool(own), makes)
+                    value.uses.append(use)
+                    result[-1][node] = key, use
+            before = after
+        return result
+
+    def guarded_too(self) -> None:
+        """What stands without a guard somewhere serves those with one as well."""
+        for found in self.found:
+            for node, (key, use) in found.items():
+                everywhere = (key[0], None)
+                if key != everywhere and everywhere in self.values:
+                    use = replace(use, makes=use.makes and not use.in_step)
+                    found[node] = everywhere, use
+                    self.values[everywhere].uses.append(use)
+
+    def quotients(self, statement: ir.Statement) -> Iterator[Expr]:
+        """Index arithmetic that divides by what no text tells."""
+        for node in _index_arithmetic(statement):
+            divisors = [n.right for n in ir.walk(node) if isinstance(n, ir.Binary) and n.operator in ("//", "%")]
+            long = any(isinstance(n, ir.Access) for divisor in divisors for n in ir.walk(divisor))
+            if long and self.draft.types.of(node).dtype == np.int64:
+                yield node
+
+    def may_be_made(self, place: Place, reads: list[ir.Access], in_step: bool) -> bool:
+        """Whether a value can be made by itself: of whole tensors, or in the step of what the statement reads there."""
+        statement, blocks = place
+        if any(self.draft.sizes.index[i] == 0 for i in (*statement.indices, *(b.index for b in blocks))):
+            return False  # a statement of no points may read anywhere, and divide by anything
+        return in_step or all(map(_is_whole, reads))
+
+    def kept(self) -> int:
+        """Elements of the largest tensor that a block makes for another item."""
+        body = self.draft.loops.body
+        readers: dict[str, set[int]] = {}
+        for number, item in enumerate(body):
+            for name in {a.tensor for s in statements_in(item) for a in s.reads}:
+                readers.setdefault(name, set()).add(number)
+        sizes = [
+            self.draft.volume(ir.index_names(statement.target))
+            for number, item in enumerate(body)
+            if isinstance(item, ir.Block)
+            for statement in statements_in(item)
+            if readers.get(statement.target.tensor, set()) - {number}
+        ]
+        return max(sizes, default=0)
+
+    def is_worthwhile(self, value: _Value, guard: Expr | None, kept: int) -> bool:
+        """Whether a value is needed more often than it changes. Those of single steps are held for other items only if
+        the steps keep as much of something else."""
+        names = ir.index_names(value.node)
+        if not _fits(names, guard):
+            return False
+        if any(use.makes and not use.in_step and not names.issuperset(use.around) for use in value.uses):
+            return True
+        if not _takes_long(value.node):
+            return False
+        if sum(use.makes and not use.around for use in value.uses) > 1:
+            return True
+        return len({use.item for use in value.uses}) > 1 and self.draft.volume(names) <= kept
+
+    def made(self) -> Work:
+        found = iter(self.found)
+        for item in self.draft.loops.body:
+            changed = ir.rewrite((item,), lambda statement, _: self.changed(statement, next(found)))
+            self.body += changed
+        return self.draft.made(self.body)
+
+    def changed(self, statement: ir.Statement, found: _Found) -> list[ir.Statement]:
+        """The statement that reads values where it would compute them, behind those that only its step can make."""
+        if any(statement is holder for holder in self.moved):
+            return []
+        for key, _ in found.values():
+            if key in self.shared and self.values[key].holder is statement:
+                self.held.setdefault(key, statement.target)
+        step: list[ir.Statement] = []
+        value = self.reading(statement.value, statement.target, found, step)
+        target = self.reading(statement.target, statement.target, found, step)
+        assert isinstance(target, ir.Access)
+        return [*step, replace(statement, target=target, value=value)]
+
+    def reading(self, value: Expr, target: ir.Access, found: _Found, step: list[ir.Statement]) -> Expr:
+        """A value that reads what is held; not what it is to hold itself."""
+        for node in sorted(found, key=lambda n: -len(ir.walk(n))):
+            key, use = found[node]
+            if key in self.shared and self.held.get(key) != target and any(n == node for n in ir.walk(value)):
+                access = self.held.get(key) or self.hold(key, use, found, step)
+                value = _replaced(value, node, access) if access else value
+        return value
+
+    def hold(self, key: Key, use: _Use, found: _Found, step: list[ir.Statement]) -> ir.Access | None:
+        """A tensor that holds a value from here on, if it can be made here."""
+        value = self.values[key]
+        names = ir.ordered_indices(value.node)
+        if not _takes_long(value.node):
+            names = tuple(sorted(names, key=self.draft.weight))  # loops are most often along the longest
+        if not use.makes or (use.in_step and not {*names} >= {*use.around}):
+            return None
+        if value.holder is not None and value.movable and not use.in_step:
+            maker = value.holder
+            self.moved.append(maker)
+        else:
+            access = self.draft.tensor("value", [ir.Index(name) for name in names])
+            maker = ir.Statement(access, "=", value.node, key[1])
+        self.held[key] = maker.target
+        maker = replace(maker, value=self.reading(value.node, maker.target, found, step))
+        (step if use.in_step else self.body).append(maker)
+        return maker.target
 
 
 def _keeps(statement: ir.Statement) -> bool:
@@ -88,12 +211,12 @@ def _replaced(value: Expr, old: Expr, new: Expr) -> Expr:
     return ir.transform(value, lambda node: new if node == old else node)
 
 
-def _fits(node: Expr, guard: Expr | None) -> bool:
+def _fits(names: frozenset[str], guard: Expr | None) -> bool:
     """A guard must be told by the value's own indices."""
     if guard is None:
         return True
     plain = not any(isinstance(n, ir.Inside | ir.Access) for n in ir.walk(guard))
-    return plain and ir.index_names(guard) <= ir.index_names(node)
+    return plain and ir.index_names(guard) <= names
 
 
 def _taken_apart(node: Expr) -> Expr:
@@ -102,17 +225,48 @@ def _taken_apart(node: Expr) -> Expr:
     return node
 
 
-def _always(value: Expr) -> Iterator[Expr]:
-    """Calls worth holding that every point evaluates, of whole tensors."""
-    stack = [value]
+def _is_whole(access: ir.Access) -> bool:
+    return all(isinstance(place, ir.Index) for place in access.indices)
+
+
+def _is_near(access: ir.Access) -> bool:
+    """Whether nothing but indices and numbers tells where it reads."""
+    return not any(isinstance(n, ir.Access) for place in access.indices for n in ir.walk(place))
+
+
+def _always(statement: ir.Statement) -> Iterator[Expr]:
+    """What is worth holding and evaluated at every point."""
+    stack = [] if statement.operator.startswith("arg") else [statement.value]
     while stack:
         node = stack.pop()
         if isinstance(node, ir.Conditional | ir.Logic | ir.Access):
             continue
-        if isinstance(node, Call) and node.function not in DONE_AGAIN:
+        if _takes_long(node):
             parts = ir.walk(node)
-            accesses = [n for n in parts if isinstance(n, ir.Access)]
-            bare = all(isinstance(e, ir.Index) for a in accesses for e in a.indices)
-            if accesses and bare and not any(isinstance(n, ir.Conditional | ir.Logic) for n in parts):
+            if any(isinstance(n, ir.Access) for n in parts) and not any(
+                isinstance(n, ir.Conditional | ir.Logic) for n in parts
+            ):
                 yield node
         stack.extend(ir.children(node))
+
+
+def _index_arithmetic(statement: ir.Statement) -> Iterator[Expr]:
+    """What every point computes with whole numbers alone: places, and sides of conditions."""
+    stack: list[Expr] = [statement.target, statement.value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ir.Access):
+            yield from node.indices
+        elif isinstance(node, ir.Conditional):
+            if isinstance(node.condition, ir.Compare):
+                yield from (node.condition.left, node.condition.right)
+        elif not isinstance(node, ir.Logic):
+            stack.extend(ir.children(node))
+
+
+def _takes_long(node: Expr) -> bool:
+    """A function, or a power that is no product."""
+    if isinstance(node, ir.Binary):
+        exponent = node.right
+        return node.operator == "**" and not (isinstance(exponent, ir.Number) and float(exponent.value).is_integer())
+    return isinstance(node, Call) and node.function not in DONE_AGAIN
