@@ -44,6 +44,27 @@ def test_the_first_of_the_best_wins(text: str, operator: str, dtype: Any) -> Non
             np.testing.assert_array_equal(program(given), program.run_reference(given))
 
 
+ALONG = ["a[n] {} X[k,n]", "a[n] {} X[k,n] - c[n]", "a[n] {} X[k,n]\na[n] {} Z[k,n]", "a[n] {} X[k,n] * Z[j,n]"]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.int16, np.bool_])
+@pytest.mark.parametrize("operator", ["argmin=", "argmax="])
+@pytest.mark.parametrize("text", ALONG)
+def test_candidates_are_met_several_at_a_time_along_the_target(text: str, operator: str, dtype: Any) -> None:
+    if dtype is np.bool_ and "-" in text:
+        pytest.skip("numpy subtracts no truth values")
+    program = ts.program(text.replace("{}", operator))
+    generator = np.random.default_rng(8)
+    for count, size in ((1, 5), (7, 4), (8, 17), (19, 3), (33, 16)):
+        given = {"X": numbers(generator, (count, size), dtype), "Z": numbers(generator, (count + 1, size), dtype)}
+        if "j" not in text:
+            given["Z"] = given["Z"][1:]
+        given["c"] = generator.integers(-1, 2, size).astype(dtype)
+        given = {name: array for name, array in given.items() if name in program.inputs}
+        np.testing.assert_array_equal(program(given), program.run_reference(given))
+    assert "leader" in ts.program("a[n] argmin= X[k,n]").source(X=(40, 50))
+
+
 def test_candidates_side_by_side_are_met_in_two_loops() -> None:
     program = ts.program("a[n] argmin= X[n,k]")
     assert "top" in program.source(X=(50, 40))

@@ -122,19 +122,27 @@ class Nester:
         self.width = width
         self.weight = weight
         self.parted = False  # whether an item has left a group
-        self.largest = 0  # elements of the largest tensor
+        self.small = 0  # elements of a tensor whose lines do not count beside the largest one
+        self.measure = 0  # the same, if the largest of the program counts and not that of a group
+        self.doubted = False  # whether that makes a difference
 
     def kernels(self, items: Sequence[ir.Item]) -> list[Nest]:
-        """The outermost nests: each is one kernel. Large items may leave small ones that they could join, if less is
-        stored then."""
+        """The outermost nests: each is one kernel. Of several ways to make them, that which stores least."""
+        self.small = self.elements(items) // GRAIN
+        self.measure = 0
+        found = self.plans(items)
+        if self.doubted:
+            self.measure = self.small
+            found += self.plans(items)
+            self.measure = 0
+        return min(found, key=self.stored)
+
+    def plans(self, items: Sequence[ir.Item]) -> list[list[Nest]]:
+        """Large items may leave small ones that they could join."""
         level = _Level(frozenset(), self.outputs, parallel=True)
-        self.largest = self.elements(items)
-        self.parted = False
+        self.parted = self.doubted = False
         apart = self.nests(items, replace(level, apart=True))
-        if not self.parted:
-            return apart
-        together = self.nests(items, level)
-        return apart if self.stored(apart) < self.stored(together) else together
+        return [self.nests(items, level), apart] if self.parted else [apart]
 
     def elements(self, items: Iterable[ir.Item]) -> int:
         """Those of the largest tensor that items touch."""
@@ -158,7 +166,6 @@ class Nester:
             for a in s.reads
             if all(never_meet(target, a, {block.index}) for target in written.get(a.tensor, ()))
         )
-        self.largest = self.elements([block])
         level = _Level(frozenset({block.index}), self.outputs | written.keys(), parallel=True, before=before)
         return [replace(nest, block=block) for nest in self.nests(block.body, level)]
 
@@ -222,7 +229,11 @@ class Nester:
 
     def in_line(self, candidate: _Candidate) -> bool:
         """Whether strips of the index would cut the lines of a large tensor; those of a small one do not count."""
-        return any(math.prod(self.sizes.shapes[name]) * GRAIN >= self.largest for name in candidate.lines)
+        largest = max((math.prod(self.sizes.shapes[name]) for name in candidate.seen), default=0)
+        lines = max((math.prod(self.sizes.shapes[name]) for name in candidate.lines), default=0)
+        found = bool(candidate.lines) and lines * GRAIN >= largest
+        self.doubted |= found and lines < self.small
+        return found and lines >= self.measure
 
     def joined(self, candidates: list[_Candidate], item: _Touched, level: _Level) -> list[_Candidate]:
         """The candidates that still hold when the item joins."""

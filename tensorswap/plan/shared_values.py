@@ -40,6 +40,19 @@ class _Value:
     movable: bool = False  # whether the holder may come earlier than it stands
 
 
+@dataclass(frozen=True)
+class _Moment:
+    """An item of the program, and how often each tensor is written before it and when it has run."""
+
+    item: int
+    before: Counter[str]
+    after: Counter[str]
+
+    @property
+    def writes(self) -> frozenset[str]:
+        return frozenset(name for name, count in self.after.items() if count > self.before[name])
+
+
 _Found = dict[Expr, tuple[Key, _Use]]  # the values of a statement
 
 
@@ -53,9 +66,11 @@ class _Sharing:
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
+        writers = Counter(statement.target.tensor for statement in draft.loops.statements)
+        self.once = {name for name, count in writers.items() if count == 1} - draft.loops.updated  # one value for ever
         self.values: dict[Key, _Value] = {}
         self.found = self.collected()
-        self.guarded_too()
+        self.serve_guarded()
         kept = self.kept()
         self.shared = {key for key, value in self.values.items() if self.is_worthwhile(value, key[1], kept)}
         self.held: dict[Key, ir.Access] = {}
@@ -64,48 +79,52 @@ class _Sharing:
 
     def collected(self) -> list[_Found]:
         """What each statement has of values, in the order of statements."""
-        loops = self.draft.loops
-        writers = Counter(statement.target.tensor for statement in loops.statements)
-        once = {name for name, count in writers.items() if count == 1} - loops.updated  # one value from first to last
         before: Counter[str] = Counter()
-        places = iter(loops.located)
+        places = iter(self.draft.loops.located)
         result = []
-        for number, item in enumerate(loops.body):
+        for number, item in enumerate(self.draft.loops.body):
             inside = statements_in(item)
-            after = before + Counter(s.target.tensor for s in inside)
+            moment = _Moment(number, before, before + Counter(s.target.tensor for s in inside))
             for _ in inside:
-                statement, blocks = place = next(places)
-                result.append(_Found())
-                for node in dict.fromkeys((*_always(statement), *self.quotients(statement))):
-                    holds = node == statement.value and statement.operator == "="
-                    if holds and not (_keeps(statement) and statement.target.tensor in once):
-                        continue
-                    reads = [n for n in ir.walk(node) if isinstance(n, ir.Access)]
-                    own = [a for a in reads if blocks and after[a.tensor] > before[a.tensor]]
-                    if not all(map(_is_near, reads)) or not all(complete_when_read(loops, place, a) for a in own):
-                        continue
-                    makes = self.may_be_made(place, reads, bool(own))
-                    state = after if own else before
-                    versions = tuple((name, state[name]) for name in sorted({a.tensor for a in reads}))
-                    key = (node, versions), statement.guard
-                    value = self.values.setdefault(key, _Value(node))
-                    if holds and value.holder is None and not (blocks and value.uses):
-                        value.holder, value.movable = statement, not blocks
-                    use = _Use(tuple(b.index for b in blocks), number, bool(own), makes)
-                    value.uses.append(use)
-                    result[-1][node] = key, use
-            before = after
+                place = next(places)
+                nodes = dict.fromkeys((*_always(place[0]), *self.quotients(place[0])))
+                entries = {node: self.entry(node, place, moment) for node in nodes}
+                result.append({node: entry for node, entry in entries.items() if entry is not None})
+            before = moment.after
         return result
 
-    def guarded_too(self) -> None:
-        """What stands without a guard somewhere serves those with one as well."""
+    def entry(self, node: Expr, place: Place, moment: _Moment) -> tuple[Key, _Use] | None:
+        """A value that stands in a statement, if what it reads will not change any more."""
+        statement, blocks = place
+        holds = node == statement.value and statement.operator == "="
+        if holds and not (_keeps(statement) and statement.target.tensor in self.once):
+            return None
+        reads = [n for n in ir.walk(node) if isinstance(n, ir.Access)]
+        own = [a for a in reads if blocks and a.tensor in moment.writes]
+        if not all(map(_is_near, reads)) or not all(complete_when_read(self.draft.loops, place, a) for a in own):
+            return None
+        state = moment.after if own else moment.before
+        versions = tuple((name, state[name]) for name in sorted({a.tensor for a in reads}))
+        key = (node, versions), statement.guard
+        value = self.values.setdefault(key, _Value(node))
+        if holds and value.holder is None and not (blocks and value.uses):
+            value.holder, value.movable = statement, not blocks
+        makes = self.may_be_made(place, reads, bool(own))
+        value.uses.append(_Use(tuple(b.index for b in blocks), moment.item, bool(own), makes))
+        return key, value.uses[-1]
+
+    def serve_guarded(self) -> None:
+        """What can be made without a guard serves those with one as well."""
         for found in self.found:
             for node, (key, use) in found.items():
                 everywhere = (key[0], None)
-                if key != everywhere and everywhere in self.values:
-                    use = replace(use, makes=use.makes and not use.in_step)
-                    found[node] = everywhere, use
-                    self.values[everywhere].uses.append(use)
+                if key == everywhere or not any(u.makes for u in self.uses_of(everywhere)):
+                    continue
+                found[node] = everywhere, replace(use, makes=use.makes and not use.in_step)
+                self.values[everywhere].uses.append(found[node][1])
+
+    def uses_of(self, key: Key) -> list[_Use]:
+        return self.values[key].uses if key in self.values else []
 
     def quotients(self, statement: ir.Statement) -> Iterator[Expr]:
         """Index arithmetic that divides by what no text tells."""
@@ -123,20 +142,13 @@ class _Sharing:
         return in_step or all(map(_is_whole, reads))
 
     def kept(self) -> int:
-        """Elements of the largest tensor that a block makes for another item."""
+        """Elements that a block makes and another item reads, of the tensor with most of them."""
         body = self.draft.loops.body
-        readers: dict[str, set[int]] = {}
-        for number, item in enumerate(body):
-            for name in {a.tensor for s in statements_in(item) for a in s.reads}:
-                readers.setdefault(name, set()).add(number)
-        sizes = [
-            self.draft.volume(ir.index_names(statement.target))
-            for number, item in enumerate(body)
-            if isinstance(item, ir.Block)
-            for statement in statements_in(item)
-            if readers.get(statement.target.tensor, set()) - {number}
-        ]
-        return max(sizes, default=0)
+        makers = {
+            s.target.tensor: n for n, item in enumerate(body) if isinstance(item, ir.Block) for s in statements_in(item)
+        }
+        reads = [(n, a) for n, item in enumerate(body) for s in statements_in(item) for a in s.reads]
+        return max((self.draft.volume(ir.index_names(a)) for n, a in reads if makers.get(a.tensor, n) != n), default=0)
 
     def is_worthwhile(self, value: _Value, guard: Expr | None, kept: int) -> bool:
         """Whether a value is needed more often than it changes. Those of single steps are held for other items only if
@@ -177,16 +189,14 @@ class _Sharing:
         for node in sorted(found, key=lambda n: -len(ir.walk(n))):
             key, use = found[node]
             if key in self.shared and self.held.get(key) != target and any(n == node for n in ir.walk(value)):
-                access = self.held.get(key) or self.hold(key, use, found, step)
+                access = self.held.get(key) or self.hold(key, use, target, found, step)
                 value = _replaced(value, node, access) if access else value
         return value
 
-    def hold(self, key: Key, use: _Use, found: _Found, step: list[ir.Statement]) -> ir.Access | None:
+    def hold(self, key: Key, use: _Use, target: ir.Access, found: _Found, step: list[ir.Statement]) -> ir.Access | None:
         """A tensor that holds a value from here on, if it can be made here."""
         value = self.values[key]
-        names = ir.ordered_indices(value.node)
-        if not _takes_long(value.node):
-            names = tuple(sorted(names, key=self.draft.weight))  # loops are most often along the longest
+        names = self.axes(value.node, target)
         if not use.makes or (use.in_step and not {*names} >= {*use.around}):
             return None
         if value.holder is not None and value.movable and not use.in_step:
@@ -199,6 +209,16 @@ class _Sharing:
         maker = replace(maker, value=self.reading(value.node, maker.target, found, step))
         (step if use.in_step else self.body).append(maker)
         return maker.target
+
+    def axes(self, node: Expr, target: ir.Access) -> tuple[str, ...]:
+        """The indices of a value in an order that suits those who read it: that of what it is made of, or for."""
+        names = ir.ordered_indices(node)
+        if not _takes_long(node):
+            return tuple(sorted(names, key=self.draft.weight))  # loops are most often along the longest
+        orders = [ir.ordered_indices(n) for n in ir.walk(node) if isinstance(n, ir.Access)]
+        whole = [order for order in orders if len(order) == len(names)]
+        first = [i for i in ir.ordered_indices(target) if i in names]
+        return whole[0] if whole else tuple(dict.fromkeys((*first, *names)))
 
 
 def _keeps(statement: ir.Statement) -> bool:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .frame import Frame
 
 PARALLEL = 20_000  # nanoseconds of work below which the other threads would come too late
-IN_STEP = 3_000  # and in the steps of a block, where they wait for it
+IN_STEP = 0.15  # of that is enough in the steps of a block, where they wait for it
 PIECE = 2**31  # products of two numbers in one call of a library
 
 Array = NDArray[Any]
@@ -72,7 +72,7 @@ class Executable:
         nester = Nester(self.sizes, kept, work.copies, lambda name: self.stored(name).itemsize, layout.weight)
         groups = [[nest] for nest in nester.kernels(self.loops.body)]
         if threads > 1:
-            groups = [steps_of(nest, nester, self.nanoseconds, IN_STEP) or [nest] for (nest,) in groups]
+            groups = [steps_of(nest, nester, self.nanoseconds, IN_STEP * PARALLEL) or [nest] for (nest,) in groups]
         nests = [nest for group in groups for nest in group]
         self.filled = self.first_values(nests)
         self.producer: dict[int, int] = {}  # the kernel that made the copies which another one adds up
@@ -171,7 +171,7 @@ class Executable:
             return self.threads if kernel.moved >= PARALLEL else 1  # about a nanosecond each
         if nest.index is None or self.sizes.index[nest.index] < 2:
             return 1
-        enough = PARALLEL if nest.block is None else IN_STEP * self.sizes.index[nest.block.index]
+        enough = PARALLEL * (1 if nest.block is None else IN_STEP * self.sizes.index[nest.block.index])
         return self.threads if sum(map(self.nanoseconds, nest.statements)) >= enough else 1
 
     def nanoseconds(self, statement: ir.Statement) -> float:

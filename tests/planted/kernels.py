@@ -5,6 +5,7 @@ from __future__ import annotations
 from .fault import Fault
 
 EDGES = "tests/test_edges_of_plans.py::"
+WINNERS = "tests/test_winners.py::"
 PASSES = "tests/test_passes.py::"
 FOUND = "tests/test_compiled.py::test_programs_that_once_went_wrong"
 
@@ -110,9 +111,15 @@ FAULTS = (
     ),
     Fault(
         "the last of equal candidates wins", "wrong rule", "lower/winner.py",
-        'return ">" if statement.operator == "argmax="', 'return ">=" if statement.operator == "argmax="',
+        'sign = ">" if statement.operator == "argmax="', 'sign = ">=" if statement.operator == "argmax="',
         (EDGES + "test_programs_at_their_edges[ties]",),
         "ties are rare in random numbers, and common in images",
+    ),
+    Fault(
+        "the last of eight equal candidates wins", "wrong rule", "lower/winner.py",
+        "for k in reversed(range(count - 1)):", "for k in range(count - 1):",
+        (WINNERS + "test_candidates_are_met_several_at_a_time_along_the_target[a[n] {} X[k,n]-argmax=-int64]",),
+        "ties within the candidates of one round",
     ),
     Fault(
         "a wrong digit in exp", "wrong constant", "kernel/functions/elementary.py",

@@ -94,9 +94,27 @@ FAULTS = (
     ),
     Fault(
         "a function of an updated tensor is held", "value reused", "plan/shared_values.py",
-        "mine[node] = (node, tuple((name, written[name]) for name in tensors))", "mine[node] = (node, ())",
+        "key = (node, versions), statement.guard", "key = (node, ()), statement.guard",
         (EDGES + "test_what_an_update_changes_is_computed_again[a function]",),
         "the same call at another moment is another value",
+    ),
+    Fault(
+        "a value is held though its block still adds to it", "value reused", "plan/shared_values.py",
+        "not all(complete_when_read(self.draft.loops, place, a) for a in own)", "False",
+        ("tests/test_shared_values.py::test_what_changes_is_computed_again[added up by the steps]",),
+        "what stands behind the block would read the sum of its first steps",
+    ),
+    Fault(
+        "what a block changes is held before it", "value reused", "plan/shared_values.py",
+        "own = [a for a in reads if blocks and a.tensor in moment.writes]", "own: list[ir.Access] = []",
+        ("tests/test_shared_values.py::test_what_changes_is_computed_again[changed by each step]",),
+        "every step would have the value of the first",
+    ),
+    Fault(
+        "a choice of each term is made for the sum", "wrong rule", "plan/contraction_order.py",
+        "ir.index_names(value.condition).intersection(ir.candidates(statement))", "False",
+        ("tests/test_gathered_products.py::test_values_and_gradients[a choice of plain terms]",),
+        "terms that a condition leaves out would be added",
     ),
     Fault(
         "inside reaches one too far", "off by one", "plan/compare_inside.py",
