@@ -47,6 +47,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/bench.py --suite gradbench --no-memory
 	$(BIN)/python benchmarks/bench.py --suite sizes --no-memory
+	$(BIN)/python benchmarks/bench.py --suite sparse --no-memory
 	$(BIN)/python -m benchmarks.library.bench
 	$(BIN)/python benchmarks/training/bench.py
 	$(BIN)/python benchmarks/eager.py

@@ -26,7 +26,11 @@ from harness.result import RowResult, Run
 from harness.workload import Row
 
 FOLDER = Path(__file__).resolve().parent
-SUITE_PEERS = {"gradbench": ("tensorswap", "jax", "torch", "c"), "sizes": ("tensorswap", "numpy", "jax", "torch")}
+SUITE_PEERS = {
+    "gradbench": ("tensorswap", "jax", "torch", "c"),
+    "sizes": ("tensorswap", "numpy", "jax", "torch"),
+    "sparse": ("tensorswap", "numpy", "jax", "torch"),
+}
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 
 
@@ -38,7 +42,7 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--suite",
         choices=list(workloads.SUITES),
         default="",
-        help="'gradbench': the problems of GradBench; 'sizes': from 8 to 2,048",
+        help="'gradbench': the problems of GradBench; 'sizes': from 8 to 2,048; 'sparse': sparse and ragged sums",
     )
     add("--peers", nargs="+", choices=list(PEERS), metavar="PEER", help=f"of {', '.join(PEERS)}")
     add("--rounds", type=int, metavar="N", help="how often each peer has its turn in a row (default: 7)")

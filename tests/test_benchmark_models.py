@@ -1,4 +1,4 @@
-"""The models among the benchmarks: values and all gradients of the interpreter against JAX, in float64."""
+"""Models and sparse sums among the benchmarks: values and all gradients of the interpreter against JAX, in float64."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from .daily import share
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))  # bench.py is a script, and finds what is beside it
 
 import models
+import sparse
 from harness import check
 from harness.runners.base import split
 from harness.runners.jax_jit import step
 from harness.runners.tensorswap_program import TensorswapProgram
 from harness.workload import Arrays, Results, Row, Workload
+
+MODELS = [*models.ALL, *(w for w in sparse.ALL if w.kind != "model")]
 
 # a fifth of the time to compile; the results are those of the same operations
 HASTE = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
@@ -50,7 +53,7 @@ def twin(model: Workload, arrays: Arrays, options: dict[str, Any]) -> Results:
     return jax.device_get(found)
 
 
-@pytest.mark.parametrize("model", share(models.ALL, 3), ids=lambda model: model.name)
+@pytest.mark.parametrize("model", share(MODELS, 3), ids=lambda model: model.name)
 def test_interpreter_agrees_with_jax(model: Workload, options: dict[str, Any]) -> None:
     row = Row(model, "float64", quick=True)
     runner = TensorswapProgram("interpreter", 1)

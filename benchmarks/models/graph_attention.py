@@ -52,6 +52,17 @@ def jax_value(jax: Any, X: Any, W: Any, a: Any, b: Any, source: Any, node: Any, 
     return ((Y - target) ** 2).sum()
 
 
+def torch_value(torch: Any, X: Any, W: Any, a: Any, b: Any, source: Any, node: Any, target: Any) -> Any:
+    Z = torch.einsum("nd,hod->nho", X, W)
+    s = torch.nn.functional.leaky_relu((Z * a).sum(dim=2)[source] + (Z * b).sum(dim=2)[node], 0.2)
+    none = torch.zeros(len(X), s.shape[1], dtype=X.dtype)
+    top = (none - torch.inf).scatter_reduce(0, node[:, None].expand(s.shape), s.detach(), "amax")
+    x = torch.exp(s - top[node])
+    total = none.index_add(0, node, x)
+    Y = torch.zeros_like(Z).index_add(0, node, (x / total[node])[:, :, None] * Z[source])
+    return ((Y - target) ** 2).sum()
+
+
 WORKLOAD = Workload(
     name="graph_attention",
     title="graph attention, 2000 nodes, 20,000 edges, 4 heads",
@@ -62,5 +73,6 @@ WORKLOAD = Workload(
     quick={"nodes": 5, "edges": 12, "width": 3, "heads": 2, "out": 4},
     make_arrays=make_arrays,
     jax_value=jax_value,
+    torch_value=torch_value,
     terms=lambda sizes: sizes["edges"] * sizes["heads"] * sizes["out"],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gradbench
 import models
+import sparse
 from harness.workload import Row, Workload
 
 from . import (
@@ -48,7 +49,12 @@ ALL: tuple[Workload, ...] = (
     *matmul.WORKLOADS,
     *models.ALL,
 )
-SUITES = {"": ALL, "gradbench": gradbench.ALL, "sizes": sizes.ALL}  # the first is what is measured by default
+SUITES = {
+    "": ALL,
+    "gradbench": gradbench.ALL,
+    "sizes": sizes.ALL,
+    "sparse": sparse.ALL,
+}  # the first is what is measured by default
 BY_NAME = {workload.name: workload for suite in SUITES.values() for workload in suite}
 SMALLEST = Row(BY_NAME["matmul_64"], "float32", quick=True)
 
