@@ -13,7 +13,7 @@ from .errors import ArgumentError, LimitError
 
 SETTING = "TENSORSWAP_MEMORY"  # such as "8 GB": without it, what is free counts
 SMALL = 2**26  # bytes that are never too many
-UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 NAMED = 3  # of the largest, in a message
 GROUP = Path("/sys/fs/cgroup")
 

@@ -84,3 +84,8 @@ def test_a_winner_is_an_index_that_a_guard_need_not_keep() -> None:
     alone = ts.program(text.replace("Z[t] += V[k[t],d,f]", "Z[t] = p[t]"))
     agree(alone, {**given, "p": GIVEN["p"]})
     assert "sum_1" not in str(alone.plan(**given, p=GIVEN["p"]))  # nothing has shown that it may be read
+
+
+def test_each_step_of_a_block_has_its_own_sum() -> None:
+    text = "Z[t] += V[k[t],d,f]\nfor t:\n    y[d] += V[k[t],d,f] * F[t,f] if x[d] > 0\n    Y[t,d] = y[d]\nreturn Y, Z"
+    agree(ts.program(text), {**{n: GIVEN[n] for n in "Vk"}, "F": RANDOM.standard_normal((12, 8)), "x": GIVEN["X"][0]})

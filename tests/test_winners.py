@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tensorswap as ts
+from tensorswap.run import machine_code
 
 pytestmark = pytest.mark.compiled
 
@@ -63,6 +68,24 @@ def test_candidates_are_met_several_at_a_time_along_the_target(text: str, operat
         given = {name: array for name, array in given.items() if name in program.inputs}
         np.testing.assert_array_equal(program(given), program.run_reference(given))
     assert "leader" in ts.program("a[n] argmin= X[k,n]").source(X=(40, 50))
+
+
+QUIET = """
+import numpy as np, tensorswap as ts
+for dtype in (np.uint16, np.float32, np.float64):
+    for count, rows, size in ((0, 2, 8), (9, 2, 4), (9, 3, 17)):
+        assert ts.program("a[n,m] argmax= X[k,m,n]")(X=np.ones((count, rows, size), dtype)).shape == (size, rows)
+"""
+
+
+def test_the_compiler_says_nothing(tmp_path: Path) -> None:
+    """LLVM, as it runs outside of tests, tells the user of each loop that was to become vectors and cannot."""
+    os.chmod(tmp_path, 0o700)
+    said = {**os.environ, "TENSORSWAP_CACHE": str(tmp_path), "TENSORSWAP_LEVEL": str(machine_code.FULL)}
+    made = subprocess.run([sys.executable, "-c", QUIET], env=said, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    assert made.stderr == ""
+    assert list(tmp_path.rglob("*"))
 
 
 def test_candidates_side_by_side_are_met_in_two_loops() -> None:

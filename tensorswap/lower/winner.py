@@ -142,9 +142,10 @@ class WinnerWriter:
     def along(self, statement: Planned, met: str, index: str, count: int) -> None:
         """The loop along the target. Positions are words, but vectors are as long as those of the candidates."""
         scope = self.scope
-        size = self.layout.count(index)
-        lanes = registers().bytes // self.write.best(self.loops, statement.target.tensor).itemsize
-        if not lanes <= size <= SHORT:
+        known = self.layout.is_constant(index) or index in self.layout.most
+        size = self.write.best(self.loops, statement.target.tensor).itemsize
+        lanes = registers().bytes // size
+        if not known or size == WORD.size or not 2 * lanes <= self.layout.least_count(index) <= SHORT:
             loops_around(scope, statement, [index], [], lambda _: self.next_ones(statement, met, count))
             return
         with scope.collected() as body:

@@ -18,7 +18,7 @@ from .work import Draft, for_each_statement, statements_in
 
 
 @for_each_statement
-def guards_to_selects(draft: Draft, statement: ir.Statement, _: tuple[str, ...]) -> list[ir.Statement]:
+def guards_to_selects(draft: Draft, statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
     """Where every point may evaluate the value: it is in bounds everywhere, guard or not."""
     atoms = conjuncts(statement.guard)
     data = [atom for atom in atoms if any(isinstance(n, ir.Access) for n in ir.walk(atom))]
@@ -34,8 +34,8 @@ def guards_to_selects(draft: Draft, statement: ir.Statement, _: tuple[str, ...])
     open_uses = unproven(replace(draft.loops, body=(everywhere,)), draft.sizes, {})
     if not all(_is_read_before(draft, use.access, statement) for use in open_uses):
         return [statement]
-    if not open_uses or chosen.guard is not None or not _asks_whole_sums(statement, condition):
-        return [chosen]
+    if not open_uses or blocks or chosen.guard is not None or not _asks_whole_sums(statement, condition):
+        return [chosen]  # a step would go on with the sum of the step before
     names = [place for place in statement.target.indices if isinstance(place, ir.Index)]
     total = draft.tensor("sum", names, like=statement.target.tensor)
     return [ir.Statement(total, "+=", statement.value), replace(chosen, value=replace(value, then=total))]
