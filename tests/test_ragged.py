@@ -98,3 +98,51 @@ def test_loops_run_between_the_bounds() -> None:
     program = ts.program(SPARSE)
     arrays = {"row": np.array([0, 3, 30]), "v": R.random(EDGES), "col": COLUMNS, "B": R.random((5, 7))}
     assert " if " not in program.source(arrays).split("def step")[1].split("# ")[1].split("\n", 1)[1].split("def ")[0]
+
+
+TILED = {
+    "rows": "Y[b,i,j] += Q[b,i,d] * K[b,j,d] if i < length[b]",
+    "columns": "Y[b,i,j] += Q[b,i,d] * K[b,j,d] if j < length[b]",
+    "both": "Y[b,i,j] += s * Q[b,i,d] * K[b,j,d] if i < length[b] and j < length[b]",
+    "the sum": "Y[b,i,d] += P[b,i,j] * K[b,j,d] if j < length[b]",
+    "the sum and rows": "Y[b,i,d] -= P[b,i,j] * K[b,j,d] if i < length[b] and j < length[b]",
+    "from a value on": "Y[b,i,d] += P[b,i,j] * K[b,j,d] if j >= length[b] and i >= length[b]",
+    "between values": "Y[b,i,d] += P[b,i,j] * K[b,j,d] if 20 - length[b] <= j and j < length[b]",
+    "with an index beside it": "Y[b,i,j] += Q[b,i,d] * K[b,j,d] if j <= i and j + 1 < length[b]",
+    "of all": "Y[b,i,j] += Q[b,i,d] * K[b,j,d] if i < most and j < length[b]",
+    "of rows": "Y[b,i,j] += Q[b,i,d] * K[b,j,d] if j < span[i]",
+    "added to": "Y[b,i,j] += Q[b,i,j%16] * 2\nY[b,i,j] += Q[b,i,d] * K[b,j,d] if i < length[b]",
+}
+LENGTHS = {
+    "some": [0, 1, 7, 8, 17, 33, 40], "beyond": [-5, 41, 2**40, -(2**40), 40, 39, 9],
+    "at the ends": [-(2**63), 2**63 - 1, -(2**63) + 1, 40, 0, 2**62, 8],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
+@pytest.mark.parametrize("name", TILED)
+def test_tiles_end_where_values_say(name: str, lengths: list[int], dtype: Any) -> None:
+    """What lies beyond may be anything: it is read, and neither added nor written."""
+    length = np.array(lengths)
+    Q, K = (R.standard_normal((7, 40, 16)).astype(dtype) for _ in range(2))
+    given: dict[str, Any] = {"Q": Q, "K": K, "P": R.standard_normal((7, 40, 40)).astype(dtype), "length": length,
+                             "s": 0.5, "most": np.int64(21), "span": np.arange(40) % 31}  # fmt: skip
+    program = ts.program(TILED[name])
+    given = {key: array for key, array in given.items() if key in program.inputs}
+    wanted = program.run_reference(given)
+    np.testing.assert_allclose(program(given), wanted, rtol=1e-4 if dtype is np.float32 else 1e-11, atol=1e-4)
+    if name in ("rows", "both", "the sum"):
+        beyond = np.arange(40)[None, :, None] >= length[:, None, None]
+        for key in ("Q", "P") if name != "the sum" else ("K",):
+            if key in given:
+                given[key] = np.where(beyond, np.nan, given[key])
+        np.testing.assert_allclose(program(given), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_tiles_are_used_for_them() -> None:
+    shapes = {"Q": (7, 40, 16), "K": (7, 40, 16), "P": (7, 40, 40), "length": np.arange(7)}
+    for name in ("rows", "both", "the sum and rows"):
+        program = ts.program(TILED[name].replace("s * ", ""))
+        source = program.source(**{key: shape for key, shape in shapes.items() if key in program.inputs})
+        assert "_f8_" in source, name

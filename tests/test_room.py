@@ -53,7 +53,8 @@ def test_the_largest_of_what_is_kept_in_between_is_named(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("text", "count"), [("17", 17), ("600 B", 600), ("9" * 400, int(1e30)), ("8 GB", 8 * 10**9), ("1.5KiB", 1536), ("2 mib", 2**21)]
+    ("text", "count"),
+    [("17", 17), ("600 B", 600), ("9" * 400, int(1e30)), ("8 GB", 8 * 10**9), ("1.5KiB", 1536), ("2 mib", 2**21)],
 )
 def test_a_limit_is_a_number_of_bytes(monkeypatch: pytest.MonkeyPatch, text: str, count: int) -> None:
     monkeypatch.setenv(room.SETTING, text)

@@ -17,7 +17,7 @@ from ..kernel.registers import registers
 from ..language import ir
 from ..language.affine import affine, is_constant
 from ..language.bounds import at_least_zero
-from ..language.build import conjuncts
+from ..language.build import conjuncts, maximum, minimum
 from ..language.ir import Expr, Number
 from .expression import Expressions
 from .layout import Layout
@@ -50,6 +50,7 @@ class Operand:
     level: int = 0
 
 
+LARGE = 2**40  # no index comes near it
 EASE = {Mode.DIRECT: 2.0, Mode.AHEAD: 1.8, Mode.PACKED: 1.5}
 
 
@@ -69,6 +70,7 @@ class Contraction:
     bounds: tuple[Expr, ...] = ()  # on row and the summed index: at least 0
     masks: tuple[Expr, ...] = ()  # the same on column and the summed index: panels of b hold zeros where they fail
     conditions: tuple[Expr, ...] = ()  # on indices outside
+    values: tuple[tuple[str, Expr], ...] = ()  # what names stand for in these: whole numbers that are read
 
     @property
     def row(self) -> str:
@@ -184,10 +186,13 @@ class Roles:
     def guarded(self, found: Contraction) -> Contraction | None:
         """The roles with the guard taken apart; None if a part of it does not fit."""
         parts: dict[str, tuple[Expr, ...]] = dict.fromkeys(("guards", "bounds", "masks", "conditions"), ())
-        for atom in conjuncts(self.statement.guard):
+        values: dict[str, Expr] = {}
+        for asked in conjuncts(self.statement.guard):
+            atom, named = self.with_names(asked, found)
             kind = self.kind_of(atom, found)
             if kind is None:
                 return None
+            values |= named
             parts[kind] += tuple(at_least_zero(atom)) if kind in ("bounds", "masks") else (atom,)
         # a tile reads whole blocks: a guard must not be what keeps an access in bounds
         whole = all(isinstance(e, ir.Index) for o in (found.a, found.b) for e in o.access.indices)
@@ -197,7 +202,25 @@ class Roles:
             isinstance(n, ir.Access) for _, factor in found.scale for n in ir.walk(factor)
         ):
             return None  # no terms are 0, whatever they would have been multiplied by
-        return Contraction(found.form, found.a, found.b, found.summed, found.scale, **parts)
+        known = tuple(values.items())
+        return Contraction(found.form, found.a, found.b, found.summed, found.scale, **parts, values=known)
+
+    def with_names(self, atom: Expr, found: Contraction) -> tuple[Expr, dict[str, Expr]]:
+        """A comparison where names of indices stand for whole numbers that are read, `length[b]`, if the loops of tiles
+        do not change them; and what they stand for. No number is so large that sums with indices would not fit."""
+        accesses = [n for n in ir.walk(atom) if isinstance(n, ir.Access)]
+        inner = {found.row, found.column, *found.summed}
+        if any(ir.index_names(n) & inner or not self.is_whole(n) for n in accesses):
+            return atom, {}
+        names = {n: f"the value of {n}" for n in accesses}
+        made = ir.transform(atom, lambda node: ir.Index(names[node]) if isinstance(node, ir.Access) else node)
+        return made, {name: minimum(maximum(access, Number(-LARGE)), Number(LARGE)) for access, name in names.items()}
+
+    def is_whole(self, access: ir.Access) -> bool:
+        """Whether it reads a whole number that fits a word, at a place that is not read itself."""
+        dtype = self.layout.stored(access.tensor)
+        nested = any(isinstance(n, ir.Access) for place in access.indices for n in ir.walk(place))
+        return not nested and (dtype.kind == "i" or (dtype.kind == "u" and dtype.itemsize < 8))
 
     def kind_of(self, atom: Expr, found: Contraction) -> str | None:
         """What a part of the guard is to these roles, by the indices that it compares."""

@@ -64,6 +64,7 @@ class TileWriter:
         self.scope = tiling.scope
         self.write = tiling.write
         self.layout = tiling.layout
+        self.read = ir.substitute_indices(dict(self.found.values))
         self.row, self.column = (self.layout.index(name) for name in (self.found.row, self.found.column))
 
     def emit(self, low: Value) -> None:
@@ -82,7 +83,7 @@ class TileWriter:
         self.scope.add(kernel.TileCall(self.tiling.tile, a, b, y, loops, self.scale(), keep))
         if aside is not None:
             self.write_back(aside)
-        if self.found.bounds:
+        if any(self.found.row in self.form(bound).terms for bound in self.found.bounds):
             self.left_over()
 
     # -- operands
@@ -188,7 +189,14 @@ class TileWriter:
             coefficient = form.terms.get(name, Number(0))
             assert isinstance(coefficient, Number)
             shift += (max if greatest else min)(int(coefficient.value) * (size - 1), 0)
-        return self.write.integer(form.expression()) + shift
+        return self.integer(form) + shift
+
+    def integer(self, form: Affine) -> Value:
+        return self.write.integer(ir.transform(form.expression(), self.read))
+
+    def truths(self) -> list[Value]:
+        """The guards on row and column."""
+        return [self.write.truth(ir.transform(atom, self.read)) for atom in self.found.guards]
 
     # -- edges and guards
 
@@ -237,7 +245,7 @@ class TileWriter:
         scope, found, tiling = self.scope, self.found, self.tiling
         with scope.when([aside]), self.over_rows() as first_column:
             columns = scope.counted(self.column, COLUMN, first_column + tiling.columns)
-            with columns, scope.when([self.write.truth(atom) for atom in found.guards]):
+            with columns, scope.when(self.truths()):
                 at = (self.row - Variable("first_row", kernel.WORD)) * tiling.columns + (self.column - first_column)
                 value: Value = kernel.Load(self.buffer(), at)
                 place = self.write.element(self.statement.target)
@@ -257,7 +265,7 @@ class TileWriter:
             lows, highs = [low], [high]
             for bound in found.bounds:
                 form = self.form(bound)
-                rest = self.write.integer(form.without(k).expression())
+                rest = self.integer(form.without(k))
                 if form.terms[k] == Number(1):
                     lows.append(-rest)
                 else:
@@ -267,7 +275,7 @@ class TileWriter:
                 with scope.loop(k, first, past):
                     factor = scope.set("number", self.write.element(found.a.access) * self.scale())
                     columns = scope.counted(self.column, COLUMN, first_column + self.tiling.columns)
-                    with columns, scope.when([self.write.truth(atom) for atom in found.guards]):
+                    with columns, scope.when(self.truths()):
                         place = self.write.element(self.statement.target)
                         scope.store(place.memory, place.offset, place + factor * self.write.element(found.b.access))
 

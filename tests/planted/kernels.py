@@ -122,6 +122,12 @@ FAULTS = (
         "ties within the candidates of one round",
     ),
     Fault(
+        "a length at the end of words wraps around", "overflow", "lower/roles.py",
+        "minimum(maximum(access, Number(-LARGE)), Number(LARGE))", "access",
+        ("tests/test_ragged.py::test_tiles_end_where_values_say[rows-at the ends-float64]",),
+        "a length far below 0 would be one far above",
+    ),
+    Fault(
         "a wrong digit in exp", "wrong constant", "kernel/functions/elementary.py",
         "0.0013888888932798668", "0.0013888888832798668",
         ("tests/test_mathematics.py::test_error[exp-f8]",),
