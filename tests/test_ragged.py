@@ -31,9 +31,10 @@ ROWS = {
 
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_rows_of_a_sparse_matrix(rows: list[int], dtype: Any) -> None:
+@pytest.mark.parametrize("columns", [7, 20])  # from 16 on, several terms are added at a time
+def test_rows_of_a_sparse_matrix(rows: list[int], dtype: Any, columns: int) -> None:
     arrays = {"row": np.array(rows), "v": R.random(EDGES).astype(dtype), "col": COLUMNS,
-              "B": R.random((5, 7)).astype(dtype)}  # fmt: skip
+              "B": R.random((5, columns)).astype(dtype)}  # fmt: skip
     for program, given in programs(SPARSE, ["v", "B"], arrays):
         tolerance = 1e-12 if dtype is np.float64 else 1e-5
         found, wanted = program(given), program.run_reference(given)

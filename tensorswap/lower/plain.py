@@ -136,13 +136,11 @@ class PlainWriter:
         if len(order) < 2 or order[-1] in reduced or order[-2] not in reduced:
             return False
         atoms = conjuncts(statement.guard)
-        for atom in atoms:  # bounds by blocks alone are the same in all steps
-            free = [i for i in order if i in ir.index_names(atom)]
-            if len(free) != 1 or not bounds_alone(self.scope, free[0], (atom,), []):
-                return False
+        if not all(self.bounds_a_loop(atom, order) for atom in atoms):
+            return False
         if atoms and order[-2] in self.scope.strips:
             return False  # a strip may be shorter than a jam
-        _, past, _ = self.scope.bounds(order[-2], list(atoms), [])
+        _, past, _ = self.scope.bounds(order[-2], list(atoms), order[:-2])
         if any(isinstance(end, Whole) and end.value < JAM for end in past):
             return False  # the first step of a recurrence, say
         quiet = not any(isinstance(n, ir.Call | ir.Conditional) for n in ir.walk(statement.value))
@@ -152,15 +150,23 @@ class PlainWriter:
         floating = accumulated(statement.target.tensor, self.layout).kind == "f"
         return quiet and bare and long and len(streams) < 2 and floating
 
+    def bounds_a_loop(self, atom: Expr, order: list[str]) -> bool:
+        """Whether a condition becomes a bound of the innermost loop that it asks about; of the last one only if that is
+        the same in all steps of the one around it."""
+        free = [i for i in order if i in ir.index_names(atom)]
+        if not free or order[-2:] == free[-2:]:
+            return False
+        return bounds_alone(self.scope, free[-1], (atom,), order[: order.index(free[-1])])
+
     def jammed(self, statement: ir.Statement, order: list[str]) -> None:
         *outer, summed, along = order
         scope = self.scope
         atoms = conjuncts(statement.guard)
         statement = replace(statement, guard=conjunction(a for a in atoms if along in ir.index_names(a)))
         with ExitStack() as around:
-            for index in outer:
-                around.enter_context(scope.loop(index, *scope.range(index, list(atoms), [])[:2]))
-            low, high, _ = scope.range(summed, list(atoms), [])
+            for depth, index in enumerate(outer):
+                around.enter_context(scope.loop(index, *scope.range(index, list(atoms), outer[:depth])[:2]))
+            low, high, _ = scope.range(summed, list(atoms), outer)
             if atoms:  # a guard may leave no terms at all
                 low = scope.set("first_term", low)
                 high = scope.set("past_terms", extreme("max", [low, high]))
