@@ -89,3 +89,13 @@ def test_a_winner_is_an_index_that_a_guard_need_not_keep() -> None:
 def test_each_step_of_a_block_has_its_own_sum() -> None:
     text = "Z[t] += V[k[t],d,f]\nfor t:\n    y[d] += V[k[t],d,f] * F[t,f] if x[d] > 0\n    Y[t,d] = y[d]\nreturn Y, Z"
     agree(ts.program(text), {**{n: GIVEN[n] for n in "Vk"}, "F": RANDOM.standard_normal((12, 8)), "x": GIVEN["X"][0]})
+
+
+def test_derivatives_of_sums_into_places() -> None:
+    """They do not need the value itself, whose size nobody tells them."""
+    text = "size(Y, 0) = 9\nY[q[t]] += A[t,d] * B[d,t] * c[t] if x[d] > 0"
+    given = {"q": GIVEN["q"], "A": GIVEN["X"], "B": GIVEN["X"].T.copy(), "c": GIVEN["p"], "x": GIVEN["X"][0]}
+    program = ts.program(text)
+    agree(program, given)
+    agree(program.adjoint(wrt=["A", "B", "c"]), {**given, "Y.grad": RANDOM.standard_normal(9)})
+    agree(program.tangent(wrt=["A", "c"]), {**given, "A.dot": GIVEN["X"] * 2, "c.dot": GIVEN["p"] * 3})

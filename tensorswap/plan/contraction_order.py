@@ -128,7 +128,8 @@ class _Orderer:
         """How many numbers it takes: those of a tensor that is read through another are the tensor's own."""
         points = self.draft.volume(ir.index_names(value))
         if isinstance(value, ir.Access) and any(isinstance(n, ir.Access) for e in value.indices for n in ir.walk(e)):
-            return min(points, math.prod(self.draft.sizes.shapes[value.tensor]))
+            shape = self.draft.sizes.shapes.get(value.tensor)  # what a derivative has no use for has no size
+            return points if shape is None else min(points, math.prod(shape))
         return points
 
     def take_apart(self, statement: ir.Statement, leaves: list[_Leaf], scale: list[Expr]) -> None:
