@@ -12,7 +12,7 @@ from enum import Enum
 
 import numpy as np
 
-from .ir import Expr
+from .ir import Binary, Expr, Number
 
 ANY = 10**6
 
@@ -130,6 +130,13 @@ KEEP_INTEGERS = frozenset(row.name for row in ROWS if row.keeps_integers)
 RANDOM = frozenset(row.name for row in ROWS if row.random)
 DONE_AGAIN = frozenset(row.name for row in ROWS if row.cost is CHEAP)
 IN_VECTORS = frozenset(row.name for row in ROWS if row.cost is not COSTLY)
+
+
+def is_power(node: Expr) -> bool:
+    """Of another exponent than a whole number, which would make it a product: it takes as long as a function."""
+    if not isinstance(node, Binary) or node.operator != "**":
+        return False
+    return not (isinstance(node.right, Number) and float(node.right.value).is_integer())
 
 
 @dataclass(frozen=True)

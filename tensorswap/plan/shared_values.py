@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..language import ir
-from ..language.functions import DONE_AGAIN
+from ..language.functions import DONE_AGAIN, is_power
 from ..language.ir import Call, Expr
 from ..rules.complete_reads import Place, complete_when_read
 from ..rules.scalar import written_out
@@ -286,7 +286,4 @@ def _index_arithmetic(statement: ir.Statement) -> Iterator[Expr]:
 
 def _takes_long(node: Expr) -> bool:
     """A function, or a power that is no product."""
-    if isinstance(node, ir.Binary):
-        exponent = node.right
-        return node.operator == "**" and not (isinstance(exponent, ir.Number) and float(exponent.value).is_integer())
-    return isinstance(node, Call) and node.function not in DONE_AGAIN
+    return is_power(node) or (isinstance(node, Call) and node.function not in DONE_AGAIN)

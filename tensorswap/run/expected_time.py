@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from ..kernel.registers import registers
 from ..language import ir
 from ..language.build import conjuncts
+from ..language.functions import is_power
 
 PRODUCT, STEP, CALL = 0.5, 0.2, 12.0  # nanoseconds for a vector
 BYTE = 0.025  # nanoseconds for a byte that is read or written
@@ -23,7 +24,7 @@ def nanoseconds(statement: ir.Statement, sizes: Mapping[str, int], itemsize: int
     points = math.prod(sizes[i] for i in statement.indices) * 0.5 ** _halvings(statement)
     nodes = list(ir.walk(statement.value))
     steps = sum(isinstance(n, ir.Binary | ir.Compare | ir.Conditional) for n in nodes)
-    calls = sum(isinstance(n, ir.Call) or _is_power(n) for n in nodes)
+    calls = sum(isinstance(n, ir.Call) or is_power(n) for n in nodes)
     lanes = 1 if _one_by_one(statement) else max(registers().bytes // itemsize, 1)
     whole = [a for a in (statement.target, *statement.reads) if ir.index_names(a) >= set(statement.indices)]
     return points * max((PRODUCT + STEP * steps + CALL * calls) / lanes, BYTE * itemsize * len(whole))
@@ -39,13 +40,6 @@ def _halvings(statement: ir.Statement) -> int:
     """How many conditions of a guard hold one index against another: each leaves about half of the points."""
     atoms = conjuncts(statement.guard)
     return sum(isinstance(atom, ir.Compare) and len(ir.index_names(atom)) > 1 for atom in atoms)
-
-
-def _is_power(node: ir.Expr) -> bool:
-    """Of another exponent than a whole number, which makes it a product."""
-    if not isinstance(node, ir.Binary) or node.operator != "**":
-        return False
-    return not (isinstance(node.right, ir.Number) and float(node.right.value).is_integer())
 
 
 def _one_by_one(statement: ir.Statement) -> bool:
