@@ -15,14 +15,14 @@ from .daily import share
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))  # bench.py is a script, and finds what is beside it
 
 import models
-import sparse
+import sparse_sums
 from harness import check
 from harness.runners.base import split
 from harness.runners.jax_jit import step
 from harness.runners.tensorswap_program import TensorswapProgram
 from harness.workload import Arrays, Results, Row, Workload
 
-MODELS = [*models.ALL, *(w for w in sparse.ALL if w.kind != "model")]
+MODELS = [*models.ALL, *(w for w in sparse_sums.ALL if w.kind != "model")]
 
 # a fifth of the time to compile; the results are those of the same operations
 HASTE = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
