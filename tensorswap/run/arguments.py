@@ -177,8 +177,14 @@ def _whole(name: str, value: Any, kind: str) -> int:
     return int(value)
 
 
+SCALARS = frozenset(np.dtype(letter).type for letter in "?bBhHiIlLqQfd")  # numpy's own numbers that programs take
+FINE = frozenset(np.dtype(letter) for letter in "?bBhHiIlLqQfd")  # types of arrays that need no other look
+
+
 def as_array(name: str, value: Any) -> Array:
     """Anything array-like, as a numpy array of a type that programs compute with."""
+    if type(value) in SCALARS:
+        return np.asarray(value)
     if value is None:
         raise DtypeError(f"{name} is None", hint="pass an array or a number")
     if isinstance(value, np.ndarray) and isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
@@ -192,6 +198,8 @@ def as_array(name: str, value: Any) -> Array:
                 hint="every row of an array has the same length",
             ) from error
         raise DtypeError(f"{name} cannot be read as an array: {str(error)[:200]}", hint="pass a numpy array") from error
+    if array.dtype in FINE:
+        return array
     check_dtype(name, array.dtype)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 

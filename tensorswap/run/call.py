@@ -163,6 +163,8 @@ class Caller:
         return {**found, **{name: self.as_plain(name, found[name]) for name in other}} if other else found
 
     def as_plain(self, name: str, value: Any) -> Any:
+        if type(value) is np.int64 and name in self.sizing:
+            return int(value)
         if name in self.loops.inputs:
             return as_array(name, value)
         whole = isinstance(value, np.integer) or (isinstance(value, np.ndarray) and not value.ndim)
