@@ -111,3 +111,29 @@ def test_targets_that_share_one_element_are_not_apart() -> None:
     np.testing.assert_array_equal(apart(A=X, B=X), [*X, *X])
     with pytest.raises(BoundsError, match="written before"):
         touching(A=X, B=X)
+
+
+GROWING = {
+    "held behind the block": "for t:\n    s += X[t]\n    C[t] = tanh(s)\nE = tanh(s)\nreturn C, E",
+    "held later in the step": (
+        "for t:\n    P[t,i] += X[t]\n    C[t,i] = exp(P[t,i])\n"
+        "    P[t,i] += Y[t,i]\n    E[t,i] = exp(P[t,i])\nreturn C, E"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_a_value_of_a_sum_that_grows_is_held_by_nothing_that_comes_later(name: str) -> None:
+    """The adjoint would read what the sum has become. The tangent is made when it is known, and right."""
+    program = ts.program(GROWING[name])
+    with pytest.raises(ts.SwapError, match="still being accumulated"):
+        program.adjoint(wrt=["X"])
+    random = np.random.default_rng(2)
+    given = {"X": random.standard_normal(4), "Y": random.standard_normal((4, 3))}
+    given = {key: array for key, array in given.items() if key in program.inputs}
+    way, step = random.standard_normal(4), 1e-6
+    pushed = program.tangent(wrt=["X"]).run_reference({**given, "X.dot": way})
+    above, below = (program.run_reference({**given, "X": given["X"] + s * way}) for s in (step, -step))
+    for output in ("C", "E"):
+        slope = (above[output] - below[output]) / (2 * step)
+        np.testing.assert_allclose(pushed[f"{output}.dot"], slope, rtol=1e-6, atol=1e-8)

@@ -103,3 +103,10 @@ def test_nothing_is_divided_for_a_block_without_steps() -> None:
     program = ts.program(text)
     check(program, {"X": X, "s": np.array([2])})
     assert program(X=X[:0], s=np.array([0])).shape == (0, 8)
+
+
+def test_plain_numbers_are_not_rounded_for_others() -> None:
+    program = ts.program("E = exp(c)\nF = exp(c) * exp(-c)\nY[i] = X[i] * F\nreturn E, F, Y")
+    for number in (100.0, -200.0):
+        found = program(X=np.ones(2, np.float32), c=number)
+        np.testing.assert_allclose(found["F"], 1, rtol=1e-6)

@@ -99,6 +99,8 @@ class _Sharing:
         holds = node == statement.value and statement.operator == "="
         if holds and not (_keeps(statement) and statement.target.tensor in self.once):
             return None
+        if self.draft.types.of(node).weak:
+            return None  # of plain numbers: a tensor would round them
         reads = [n for n in ir.walk(node) if isinstance(n, ir.Access)]
         own = [a for a in reads if blocks and a.tensor in moment.writes]
         if not all(map(_is_near, reads)) or not all(complete_when_read(self.draft.loops, place, a) for a in own):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import DerivativeError
@@ -21,7 +21,7 @@ from .inherited_names import NOTHING, pattern, still_known
 from .reduce import Helpers
 from .shapes import Shapes
 from .share import share
-from .simplify import held_values, merge_doubles, remove_dead, reuse, with_outputs
+from .simplify import Held, held_values, merge_doubles, remove_dead, reuse, with_outputs
 from .solve import FreshIndices, gather_form
 from .unnest import unnest
 
@@ -132,9 +132,18 @@ class AdjointBuilder:
         target = ir.Access(self.name[contribution.access.tensor], contribution.access.indices)
         guard = conjunction((statement.guard, *contribution.conditions, winner))
         holds = frozenset(conjuncts(guard))
-        value = contribution.value(self.seed(statement.target), lambda e: reuse(e, self.held, holds))
+        held = self.held_for(statement, blocks)
+        value = contribution.value(self.seed(statement.target), lambda e: reuse(e, held, holds))
         adjoint = ir.Statement(target, "-=" if negative else "+=", value, guard)
         return completed(statement, adjoint, blocks, self.shapes, contribution.access)
+
+    def held_for(self, statement: ir.Statement, blocks: tuple[ir.Block, ...]) -> Mapping[Expr, Held]:
+        """Held values that are those of a statement: not of sums to which later steps add."""
+        place = (statement, blocks)
+        growing = {a for a in statement.reads if blocks and not complete_when_read(self.forward, place, a)}
+        if not growing:
+            return self.held
+        return {value: held for value, held in self.held.items() if growing.isdisjoint(ir.walk(value))}
 
     def _shows_range(self, statement: ir.Statement, index: str) -> bool:
         """Whether an access that every point evaluates has the bare index on an axis of exactly its size."""

@@ -13,6 +13,12 @@ WINNERS = "tests/test_winners.py::"
 
 FAULTS = (
     Fault(
+        "a value of a growing sum is read where a later one is held", "value reused", "rules/adjoint.py",
+        "if not growing:", "if growing is not None:",
+        (EDGES + "test_a_value_of_a_sum_that_grows_is_held_by_nothing_that_comes_later[held behind the block]",),
+        "the interpreter, too, would give the slope at the end for every step",
+    ),
+    Fault(
         "a user's condition is asked before those that protect it", "missing guard", "rules/solve.py",
         "guard=conjunction([*own, statement.guard])", "guard=conjunction([statement.guard, *own])",
         (GATHER + "test_the_gathering_adjoint_is_the_transpose[guard_data_parity-0]",),
