@@ -118,7 +118,7 @@ FAULTS = (
     Fault(
         "the last of eight equal candidates wins", "wrong rule", "lower/winner.py",
         "for k in reversed(range(count - 1)):", "for k in range(count - 1):",
-        (WINNERS + "test_candidates_are_met_several_at_a_time_along_the_target[a[n] {} X[k,n]-argmax=-int64]",),
+        (WINNERS + "test_candidates_are_met_several_at_a_time_along_the_target[argmax=-a[n] {} X[k,n]-int64]",),
         "ties within the candidates of one round",
     ),
     Fault(
