@@ -99,3 +99,8 @@ def test_derivatives_of_sums_into_places() -> None:
     agree(program, given)
     agree(program.adjoint(wrt=["A", "B", "c"]), {**given, "Y.grad": RANDOM.standard_normal(9)})
     agree(program.tangent(wrt=["A", "c"]), {**given, "A.dot": GIVEN["X"] * 2, "c.dot": GIVEN["p"] * 3})
+
+
+def test_a_step_writes_the_tensor_that_it_copies_a_part_of() -> None:
+    text = "for b:\n    A[b,i] += X[b,i]\n    A[b,i] += A[b,i] * z[j]\n    B[b,i] = A[b,i]\nreturn A, B"
+    agree(ts.program(text), {"X": GIVEN["X"], "z": GIVEN["p"]})

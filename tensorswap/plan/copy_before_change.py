@@ -9,6 +9,7 @@ for b:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..language import ir
@@ -28,7 +29,7 @@ def copy_before_change(draft: Draft, statement: ir.Statement, blocks: tuple[str,
     if all(part is not None for part in parts):
         copies = [part for part in parts if part is not None]
         held = {copy.value: copy.target for copy in copies}
-        return [*copies, ir.map_statement(statement, lambda node: held.get(node, node))]
+        return [*copies, _changed(statement, lambda node: held.get(node, node))]
     indices = [draft.index("old", extent) for extent in draft.sizes.shapes[name]]
     copy = draft.tensor("old", indices)
     first = ir.Statement(copy, "=", ir.Access(name, tuple(indices)))
@@ -55,5 +56,10 @@ def _reading(statement: ir.Statement, name: str, copy: str) -> ir.Statement:
     def change(node: ir.Expr) -> ir.Expr:
         return replace(node, tensor=copy) if isinstance(node, ir.Access) and node.tensor == name else node
 
+    return _changed(statement, change)
+
+
+def _changed(statement: ir.Statement, change: Callable[[ir.Expr], ir.Expr]) -> ir.Statement:
+    """The target stays what it is, but for what its places read."""
     target = replace(statement.target, indices=tuple(ir.transform(e, change) for e in statement.target.indices))
     return replace(ir.map_statement(statement, change), target=target)
