@@ -20,7 +20,7 @@ PARTS = 8
 WANTED = (20_000 if LONG else 80) // PARTS  # different programs in each part
 SEED = int(os.environ.get("TENSORSWAP_SEED") or secrets.randbits(32))  # other programs in every run
 
-check = settings(max_examples=2 * WANTED, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+check = settings(max_examples=5 * WANTED, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
 def outputs(program: Program, result: Any) -> dict[str, np.ndarray]:
@@ -80,7 +80,7 @@ def test_generated_programs(part: int) -> None:
     @check
     @given(case=programs)
     def run(case: Case) -> None:
-        if case.wrt and case.text not in smooth:
+        if case.wrt and len(smooth) < WANTED and case.text not in smooth:  # short ones come again and again
             smooth[case.text] = check_derivatives(case, number=part)
 
     try:

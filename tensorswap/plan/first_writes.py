@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..language import ir
 from ..language.sizes import Sizes
 from ..rules.complete_reads import complete_when_read
+from .first_slices import slice_by_slice
 from .work import Work, whole_axes
 
 
@@ -48,6 +49,7 @@ def first_writes(loops: ir.Loops, sizes: Sizes) -> set[int]:
         writers = [(k, s, blocks) for k, (s, blocks) in located if s.target.tensor == name]
         number, statement, blocks = writers[0]
         if not _covers(statement, blocks, sizes):
+            found |= slice_by_slice(loops, sizes, name)
             continue
         if blocks and not _complete(loops, name, blocks[0]):
             continue

@@ -58,9 +58,22 @@ class Nest:
     def statements(self) -> list[ir.Statement]:
         return [s for item in self.items for s in statements_of(item)]
 
+    @property
+    def repeated(self) -> list[tuple[ir.Statement, tuple[str, ...]]]:
+        """Each statement with the indices that it runs for: its own, and those of the blocks around it."""
+        around = () if self.block is None else (self.block.index,)
+        return [(s, tuple(dict.fromkeys((*around, *names)))) for item in self.items for s, names in _repeated(item)]
+
 
 def statements_of(item: Nest | ir.Item) -> list[ir.Statement]:
     return item.statements if isinstance(item, Nest) else statements_in(item)
+
+
+def _repeated(item: Nest | ir.Item) -> list[tuple[ir.Statement, tuple[str, ...]]]:
+    if isinstance(item, Nest):
+        return item.repeated
+    located = ir.Loops(body=(item,)).located
+    return [(s, tuple(dict.fromkeys((*(b.index for b in blocks), *s.indices)))) for s, blocks in located]
 
 
 def block_indices(item: ir.Item) -> set[str]:

@@ -10,6 +10,15 @@ Y[i] = U[size(t),i]
 for t:
     G[t,i] = f(X[t,i]);  Y[t,i] = G[t,i] * X[t,i]
 ->  G has one slice: G[0,i]
+
+A block within a block rolls what each step of the outer one has for itself, and then the outer one what is left:
+
+for t:
+    P[t,0] = x[t]
+    for s:
+        P[t,s+1] = f(P[t,s])
+    Y[t] = P[t,size(s)]
+->  P has one element, P[0,0]
 """
 
 from __future__ import annotations
@@ -21,7 +30,7 @@ from ..language import ir
 from ..language.affine import affine
 from ..language.bounds import numbers
 from ..language.ir import Expr, Number
-from .work import Work, product_of, statements_in
+from .work import Draft, Work, product_of, statements_in
 
 
 @dataclass(frozen=True)
@@ -30,11 +39,14 @@ class _Fold:
     own plus `last`."""
 
     block: ir.Block
+    scope: tuple[ir.Item, ...]  # what the block stands in: the program, or the block around it
+    around: tuple[str, ...]  # the indices of the blocks around it
     tensor: str
     axis: int
     first: int
     last: int
     in_place: bool = False  # a new slice replaces the old one, element by element
+    emptied: bool = False  # a step begins with zeros, as it would in a slice of its own
 
     @property
     def slices(self) -> int:
@@ -47,7 +59,19 @@ class _Fold:
 
     @property
     def statements(self) -> list[ir.Statement]:
-        return [s for s in self.block.body if isinstance(s, ir.Statement)]
+        """Of a step, those of the blocks within it too."""
+        return statements_in(self.block)
+
+    @property
+    def apart(self) -> dict[int, str]:
+        """Axes on which each step of a block around has its own place, and the index of that block."""
+        accesses = list(_accesses(self.block, self.tensor))
+        owns = {axis: _own(accesses, axis) for axis in range(len(accesses[0].indices))}
+        return {axis: own for axis, own in owns.items() if own is not None and own in self.around}
+
+    @property
+    def writers(self) -> list[ir.Statement]:
+        return [s for s in self.statements if s.target.tensor == self.tensor]
 
 
 def roll_buffers(work: Work) -> Work:
@@ -59,33 +83,63 @@ def roll_buffers(work: Work) -> Work:
 
 def _next(work: Work) -> _Fold | None:
     kept = {*work.loops.inputs, *work.loops.outputs}
-    for item in work.loops.body:
-        if isinstance(item, ir.Block) and not any(isinstance(inner, ir.Block) for inner in item.body):
-            for name in dict.fromkeys(s.target.tensor for s in statements_in(item)):
-                found = None if name in kept else _along(work, item, name)
-                if found is not None and _can_fold(work, found):
-                    return found
+    for block, scope, around in _blocks(work.loops.body, ()):
+        for name in dict.fromkeys(s.target.tensor for s in statements_in(block)):
+            if name in kept or not _is_apart(work, name, around):
+                continue
+            found = _along(work, block, scope, tuple(b.index for b in around), name)
+            if found is None:
+                continue
+            if _can_fold(work, found):
+                return found
+            if (around or any(isinstance(item, ir.Block) for item in block.body)) and _can_empty(work, found):
+                return replace(found, emptied=True)
     return None
 
 
-def _along(work: Work, block: ir.Block, name: str) -> _Fold | None:
+def _blocks(
+    scope: tuple[ir.Item, ...], around: tuple[ir.Block, ...]
+) -> Iterator[tuple[ir.Block, tuple[ir.Item, ...], tuple[ir.Block, ...]]]:
+    """Every block with what it stands in and the blocks around it, the inner ones first."""
+    for item in scope:
+        if isinstance(item, ir.Block):
+            yield from _blocks(item.body, (*around, item))
+            yield item, scope, around
+
+
+def _is_apart(work: Work, name: str, around: tuple[ir.Block, ...]) -> bool:
+    """Whether every step of the blocks around has a slice of its own, which nothing but that step touches."""
+    if not around:
+        return True
+    if sum(1 for _ in _accesses(around[-1], name)) < sum(1 for item in work.loops.body for _ in _accesses(item, name)):
+        return False
+    accesses = list(_accesses(around[-1], name))
+    return all(any(_own(accesses, axis) == b.index for axis in range(len(accesses[0].indices))) for b in around)
+
+
+def _own(accesses: list[ir.Access], axis: int) -> str | None:
+    """The index that every access has as its place on an axis."""
+    names = {ir.bare(access.indices[axis]) for access in accesses}
+    return names.pop() if len(names) == 1 else None
+
+
+def _along(work: Work, block: ir.Block, scope: tuple[ir.Item, ...], around: tuple[str, ...], name: str) -> _Fold | None:
     """The first axis on which every place is the step plus a number."""
     accesses = list(_accesses(block, name))
     for axis in range(len(accesses[0].indices)):
         offsets = [_offset(work, a.indices[axis], block.index) for a in accesses]
         known = [offset for offset in offsets if offset is not None]
         if len(known) == len(offsets):
-            found = _Fold(block, name, axis, min(known), max(known))
+            found = _Fold(block, scope, around, name, axis, min(known), max(known))
             return replace(found, in_place=_replaces(work, found))
     return None
 
 
 def _replaces(work: Work, fold: _Fold) -> bool:
     """Whether nothing reads an element of the old slice after the one of the new slice that takes its place."""
-    writers = [s for s in fold.statements if s.target.tensor == fold.tensor]
-    if fold.last - fold.first != 1 or len(writers) != 1:
+    if fold.last - fold.first != 1 or len(fold.writers) != 1:
         return False
-    (writer,) = writers
+    (writer,) = fold.writers
     own = [e for k, e in enumerate(writer.target.indices) if k != fold.axis]
     if not {*writer.indices} <= {fold.block.index, *(ir.bare(e) for e in own)}:
         return False  # a sum reads the old element at each of its points
@@ -106,24 +160,67 @@ def _accesses(item: ir.Item, name: str) -> Iterator[ir.Access]:
 
 def _can_fold(work: Work, fold: _Fold) -> bool:
     """Whether one statement writes each slice whole, once, before it is read, and nobody asks for older ones."""
-    writers = [s for s in fold.statements if s.target.tensor == fold.tensor]
     size, extent = work.sizes.index[fold.block.index], work.sizes.shapes[fold.tensor][fold.axis]
-    if len(writers) != 1 or size < fold.slices or extent <= fold.slices:
+    if len(fold.writers) != 1 or size < fold.slices or extent <= fold.slices:
         return False
-    (writer,) = writers
+    (writer,) = fold.writers
+    if not any(item is writer for item in fold.block.body):
+        return False
     if _offset(work, writer.target.indices[fold.axis], fold.block.index) != fold.newest:
         return False
     if not _newest_behind(work, fold, writer):
         return False
     if fold.slices > 1 and any(_is_contraction(s) for s in fold.statements):
         return False
+    return (
+        not _is_asked(work, fold) and _writes_whole_slice(work, writer, fold) and _meets_what_is_kept(work, fold, size)
+    )
+
+
+def _is_asked(work: Work, fold: _Fold) -> bool:
+    """Whether a statement asks how long the axis is."""
     axes = fold.axis, fold.axis - len(work.sizes.shapes[fold.tensor])  # from either end
-    asked = any(
+    return any(
         any(isinstance(n, ir.AxisSize) and n.tensor == fold.tensor and n.axis in axes for n in s.nodes)
         or (ir.Inside() in s.nodes and fold.tensor in ir.tensors_read(s))
         for s in work.loops.statements
     )
-    return not asked and _writes_whole_slice(work, writer, fold) and _meets_what_is_kept(work, fold, size)
+
+
+def _can_empty(work: Work, fold: _Fold) -> bool:
+    """Whether each step has a slice for itself that begins with zeros, so that one for all can begin so each time."""
+    if fold.first != fold.last or work.sizes.shapes[fold.tensor][fold.axis] < 2 or _is_asked(work, fold):
+        return False
+    if any(s.operator not in ("=", "+=", "-=") for s in fold.writers):
+        return False
+    if any(item is not fold.block and any(_accesses(item, fold.tensor)) for item in fold.scope):
+        return False
+    return work.kinds[fold.tensor].dtype.kind != "b" or _begins(work, fold) is not None  # no zero is a truth
+
+
+def _begins(work: Work, fold: _Fold) -> ir.Statement | None:
+    """The statement that writes all of a slice, each element once, before anything else touches it."""
+    item = next(item for item in fold.block.body if any(_accesses(item, fold.tensor)))
+    located = [(s, b) for s, b in ir.Loops(body=(item,)).located if any(_accesses(s, fold.tensor))]
+    (first, blocks), others = located[0], located[1:]
+    if first.target.tensor != fold.tensor or first.guard is not None or fold.tensor in ir.tensors_read(first):
+        return None
+    names: list[str] = []
+    for axis, size in enumerate(work.sizes.shapes[fold.tensor]):
+        name = ir.bare(first.target.indices[axis])
+        if axis == fold.axis or (size == 1 and first.target.indices[axis] == Number(0)) or axis in fold.apart:
+            continue
+        if name is None or name in (*names, fold.block.index, *fold.around) or work.sizes.index[name] != size:
+            return None
+        names.append(name)
+    inner = {block.index for block in blocks}
+    if not {*first.indices} <= {*names, *inner, fold.block.index, *fold.around}:
+        return None  # a sum
+    if not inner & {*names}:  # the whole slice in each of their steps
+        again = first.operator == "=" and all(work.sizes.index[index] > 0 for index in inner)
+        return first if again or not inner else None
+    same = all(access == first.target for s, _ in others for access in _accesses(s, fold.tensor))
+    return first if same and inner <= {*names} else None
 
 
 def _meets_what_is_kept(work: Work, fold: _Fold, size: int) -> bool:
@@ -131,7 +228,7 @@ def _meets_what_is_kept(work: Work, fold: _Fold, size: int) -> bool:
     start, end = (size - 1, 0) if fold.block.down else (0, size - 1)
     touched = range(fold.first, fold.last + 1)
     allowed = {start + offset for offset in touched if offset != fold.newest}
-    for item in work.loops.body:
+    for item in fold.scope:
         if item is fold.block:
             allowed = {end + fold.newest} if fold.in_place else {end + offset for offset in touched}
             continue
@@ -177,6 +274,8 @@ def _writes_whole_slice(work: Work, statement: ir.Statement, fold: _Fold) -> boo
 def _folded(work: Work, fold: _Fold) -> Work:
     """The program with places modulo the slices. In the block a slice holds the values of an older step, so that its
     writer stores."""
+    draft = Draft(work)
+    begins = _begins(work, fold) if fold.emptied else fold.writers[0]
 
     def change(node: Expr) -> Expr:
         if not isinstance(node, ir.Access) or node.tensor != fold.tensor:
@@ -191,11 +290,38 @@ def _folded(work: Work, fold: _Fold) -> Work:
             return Number(int(constant.value) % fold.slices if isinstance(constant, Number) else 0)
         return ir.Binary("%", place, Number(fold.slices))
 
-    def changed(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
-        stores = blocks and statement.target.tensor == fold.tensor
-        return [replace(ir.map_statement(statement, change), operator="=" if stores else statement.operator)]
+    def changed(statement: ir.Statement, _: tuple[ir.Block, ...]) -> list[ir.Item]:
+        made = ir.map_statement(statement, change)
+        return [_stored(made) if statement is begins else made]
 
+    def body(items: tuple[ir.Item, ...]) -> tuple[ir.Item, ...]:
+        made: list[ir.Item] = []
+        for item in items:
+            if item is fold.block and begins is None:
+                made.append(replace(fold.block, body=(_zeros(draft, fold), *ir.rewrite(fold.block.body, changed))))
+            elif isinstance(item, ir.Block):
+                made.append(replace(item, body=body(item.body)))
+            else:
+                made += ir.rewrite((item,), changed)
+        return tuple(made)
+
+    found = draft.made(body(work.loops.body))
     shape = list(work.sizes.shapes[fold.tensor])
     shape[fold.axis] = fold.slices
-    sizes = replace(work.sizes, shapes={**work.sizes.shapes, fold.tensor: tuple(shape)})
-    return replace(work.each(changed), sizes=sizes)
+    return replace(found, sizes=replace(found.sizes, shapes={**found.sizes.shapes, fold.tensor: tuple(shape)}))
+
+
+def _stored(statement: ir.Statement) -> ir.Statement:
+    """What is added to zeros, stored."""
+    value = ir.Binary("-", Number(0), statement.value) if statement.operator == "-=" else statement.value
+    return replace(statement, operator="=", value=value)
+
+
+def _zeros(draft: Draft, fold: _Fold) -> ir.Statement:
+    places = [
+        Number(0) if axis == fold.axis or size == 1
+        else ir.Index(fold.apart[axis]) if axis in fold.apart
+        else draft.index("place", size)
+        for axis, size in enumerate(draft.sizes.shapes[fold.tensor])
+    ]  # fmt: skip
+    return ir.Statement(ir.Access(fold.tensor, tuple(places)), "=", Number(0))

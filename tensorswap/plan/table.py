@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ..language import ir
@@ -76,9 +77,9 @@ def row(nest: Nest, sizes: Sizes, width: int) -> Row:
         return _joining(nest, sizes.shapes[nest.joins], width)
     statements = nest.statements
     work: Formula = Counter()
-    for statement in statements:
-        work[tuple(statement.indices)] += operations(statement)
-    total = sum(_points(s, sizes) * operations(s) for s in statements)
+    for statement, names in nest.repeated:
+        work[names] += operations(statement)
+    total = sum(_points(s, names, sizes) * operations(s) for s, names in nest.repeated)
     local = set(_local(nest))
     moved: Formula = Counter()
     count = 0
@@ -116,9 +117,9 @@ def _how(nest: Nest) -> str:
     return f"parallel over {nest.index}{strips}{within}"
 
 
-def _points(statement: ir.Statement, sizes: Sizes) -> float:
+def _points(statement: ir.Statement, indices: Iterable[str], sizes: Sizes) -> float:
     """Loop points: a comparison of two indices keeps about half of them."""
-    points: float = math.prod(sizes.index[i] for i in statement.indices)
+    points: float = math.prod(sizes.index[i] for i in indices)
     for atom in conjuncts(statement.guard):
         if isinstance(atom, ir.Compare) and len(ir.index_names(atom)) == 2 and atom.operator in ("<", "<=", ">", ">="):
             points /= 2

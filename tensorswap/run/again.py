@@ -65,7 +65,7 @@ class Again:
         ]
         fresh = all(old is None and not start for old, _, _, start in context.results)
         self.bare = not (self.fixed or self.numbers or self.converted or self.between)
-        bare = not (known.scalars or known.limited or context.fills or context.size > KEPT)
+        bare = not (known.scalars or known.limited or context.zeros or context.fills or context.size > KEPT)
         self.made = made if fresh and bare and known.work < LONG else None
         self.memory = context.memory() if self.made is not None else NOTHING  # a frame runs one call at a time
         self.outputs = context.outputs

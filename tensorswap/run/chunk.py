@@ -59,6 +59,10 @@ class Chunk:
         for number, (part, context) in enumerate(zip(parts, contexts, strict=True)):
             memory = len(self.names) + number
             by_slot = {slot: name for name, slot in context.slots.items()}
+            for first_byte, past in context.zeros:
+                self._fill(
+                    rows, words, links, (memory, first_byte, 0), (past - first_byte) // 8, np.dtype(np.float64), 0
+                )
             for place, shape, dtype, value in context.fills:
                 self._fill(rows, words, links, (memory, place, 0), math.prod(shape), dtype, value)
             for name, slot in context.slots.items():

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernel.ir import Role
-from ..language import ir
 from ..language.bound import Bound
 from ..language.types import Types, identity, infer_types
 from ..lazy import cached_property
@@ -27,7 +26,7 @@ from ..room import SETTING, SMALL, Needed, check_room, of_tensor
 from .alone import is_alone
 from .expected_time import nanoseconds, without_vectors
 from .interrupt import LONG, STOP, interruptibly
-from .memory import Buffer, lines, place
+from .memory import Buffer, lines, place, spans
 from .rows import COLUMNS, ONCE, Rounds
 from .wide_steps import steps_of
 
@@ -172,10 +171,11 @@ class Executable:
         if nest.index is None or self.sizes.index[nest.index] < 2:
             return 1
         enough = PARALLEL * (1 if nest.block is None else IN_STEP * self.sizes.index[nest.block.index])
-        return self.threads if sum(map(self.nanoseconds, nest.statements)) >= enough else 1
+        return self.threads if self.nanoseconds(nest) >= enough else 1
 
-    def nanoseconds(self, statement: ir.Statement) -> float:
-        return nanoseconds(statement, self.sizes.index, self.default.itemsize)
+    def nanoseconds(self, nest: Nest) -> float:
+        """The time of all steps, if it runs in those of a block."""
+        return sum(nanoseconds(s, names, self.sizes.index, self.default.itemsize) for s, names in nest.repeated)
 
     def copies(self, position: int) -> int:
         """How many copies of a tensor a kernel adds up: one for each thread but the first that made it."""
@@ -336,11 +336,12 @@ class Context:
             self.results.append((None, made.sizes.shapes[best.tensor], made.best(made.loops, best.tensor), 0))
         self.outputs = [(name, slots[name]) for name in made.loops.outputs]
         places, self.size = made.buffers
-        self.fills = [
-            (places[name], made.sizes.shapes[name], made.stored(name), start)
-            for name, start in made.filled.items()
-            if name in places
-        ]
+        starts = [(name, start) for name, start in made.filled.items() if name in places]
+        shapes = made.sizes.shapes
+        self.fills = [(places[name], shapes[name], made.stored(name), start) for name, start in starts if start]
+        zeros = [name for name, start in starts if not start]
+        bytes_of = {name: math.prod(shapes[name]) * made.stored(name).itemsize for name in zeros}
+        self.zeros = spans((places[name], places[name] + bytes_of[name]) for name in zeros)
         words: list[int] = []
         links: list[tuple[int, int, int, int]] = []
         memory = len(names) + len(self.results)
@@ -393,6 +394,8 @@ class Context:
             memory = self.spare.pop()
         except IndexError:
             memory = lines(self.size)
+        for first, past in self.zeros:
+            memory[first:past] = 0
         for start, shape, dtype, value in self.fills:
             size = math.prod(shape) * dtype.itemsize
             memory[start : start + size].view(dtype)[...] = value

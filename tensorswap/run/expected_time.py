@@ -7,7 +7,7 @@ function takes some 40 cycles for a vector, and caches give 40 bytes in a nanose
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..kernel.registers import registers
 from ..language import ir
@@ -19,9 +19,9 @@ BYTE = 0.025  # nanoseconds for a byte that is read or written
 ALONE, ALONE_CALL = 0.3, 2.0  # nanoseconds for a point
 
 
-def nanoseconds(statement: ir.Statement, sizes: Mapping[str, int], itemsize: int) -> float:
-    """In vectors, where there can be any."""
-    points = math.prod(sizes[i] for i in statement.indices) * 0.5 ** _halvings(statement)
+def nanoseconds(statement: ir.Statement, indices: Iterable[str], sizes: Mapping[str, int], itemsize: int) -> float:
+    """In vectors, where there can be any; `indices` are those that it runs for."""
+    points = math.prod(sizes[i] for i in indices) * 0.5 ** _halvings(statement)
     nodes = list(ir.walk(statement.value))
     steps = sum(isinstance(n, ir.Binary | ir.Compare | ir.Conditional) for n in nodes)
     calls = sum(isinstance(n, ir.Call) or is_power(n) for n in nodes)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 ALIGN = 64  # bytes: a line of the cache
+NEAR = 4096  # bytes
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,19 @@ def lines(size: int) -> np.ndarray[Any, Any]:
     memory = np.empty(size + ALIGN, np.uint8)
     start = -memory.ctypes.data % ALIGN
     return memory[start : start + size]
+
+
+def spans(parts: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Parts of memory, each from a byte up to another, in whole lines; those that nearly touch as one: it is quicker to
+    write a page more than to begin anew, and what lies between them holds nothing yet."""
+    found: list[tuple[int, int]] = []
+    for first, end in sorted(parts):
+        past = -(-end // ALIGN) * ALIGN
+        if found and first - found[-1][1] <= NEAR:
+            found[-1] = found[-1][0], max(past, found[-1][1])
+        else:
+            found.append((first, past))
+    return found
 
 
 def place(buffers: list[Buffer]) -> tuple[dict[Hashable, int], int]:

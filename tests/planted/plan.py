@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .fault import Fault
 
+NESTED = "tests/test_nested_blocks.py::"
 EDGES = "tests/test_edges_of_plans.py::"
 PASSES = "tests/test_passes.py::"
 
@@ -60,6 +61,42 @@ FAULTS = (
         "if not _newest_behind(work, fold, writer):", "if fold.slices > 1 and not _newest_behind(work, fold, writer):",
         (EDGES + "test_programs_at_their_edges[read before its statement]",),
         "the slice still holds the last step",
+    ),
+    Fault(
+        "a slice of an outer step is rolled though others read it", "skipped check", "plan/rolling_buffers.py",
+        "if name in kept or not _is_apart(work, name, around):", "if name in kept:",
+        (NESTED + "test_what_others_read_stays[read behind the blocks]",),
+        "what a block leaves for statements behind it would be gone",
+    ),
+    Fault(
+        "a slice that all steps share does not begin with zeros", "missing guard", "plan/rolling_buffers.py",
+        "if item is fold.block and begins is None:", "if item is fold.block and False:",
+        (NESTED + "test_what_steps_have_for_themselves_is_kept_once[a sum over steps]",),
+        "a step would add to what the one before has left",
+    ),
+    Fault(
+        "a guarded statement begins a slice", "skipped check", "plan/rolling_buffers.py",
+        "first.target.tensor != fold.tensor or first.guard is not None or", "first.target.tensor != fold.tensor or",
+        (NESTED + "test_what_others_read_stays[part of a slice]",),
+        "elements that the guard leaves out would keep the value of an older step",
+    ),
+    Fault(
+        "slices with a gap between them need no first value", "skipped check", "plan/first_slices.py",
+        "if first != behind:", "if first < behind:",
+        (NESTED + "test_slices_that_are_written_one_after_the_other[a gap]",),
+        "nothing writes the slice between them, and a sum would read what lay there",
+    ),
+    Fault(
+        "a statement that skips slices writes them first", "skipped check", "plan/first_slices.py",
+        "or not before.covers(writer.slices):", "or False:",
+        (NESTED + "test_statements_that_store_where_they_would_add[the second more often]",),
+        "a statement behind the block would store over what the second has added",
+    ),
+    Fault(
+        "slices may be read before they are written", "skipped check", "plan/first_slices.py",
+        "return firsts if firsts and _is_written_when_read(loops, places, known, name) else set()", "return firsts",
+        (NESTED + "test_slices_that_are_written_one_after_the_other[read too early]",),
+        "a step would read what lay there, and not zero",
     ),
     Fault(
         "a padded copy is one too short", "off by one", "plan/pad.py",
