@@ -39,6 +39,15 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "sums that read what their neighbours add": (
         "for t:\n    G[t,i] += A[t,i] + (G[t,i-1] if i > 0 else 0)\n    G[t,i] += 2 * G[t,i+1] if i + 1 < size(i)",
         {"A": ONES((1, 4))}),
+    "a division that a guard hides from a product": (
+        "Y[t,q] += V[k // s[q] % 2] * X[t,k] if q > 0",
+        {"V": ONES(2) * [1, 2], "s": np.array([0, 2, 1]), "X": ONES((9, 16))}),
+    "a division that a guard hides from a copy": (
+        "for t:\n    H[t,q] += X[t,q]\n    H[t,q] += H[t,k // s[q] % 2] if q > 0 and k < 2\nreturn H",
+        {"s": np.array([0, 2, 1]), "X": ONES((4, 3)), "k": 5}),
+    "a division that a guard hides in steps": (
+        "for t:\n    Y[t,q] += V[k // s[q] % 2] * X[t,k] if q > 0",
+        {"V": ONES(2) * [1, 2], "s": np.array([0, 2, 1]), "X": ONES((9, 16))}),
     "a branch of `inside` beyond an axis": (
         "T[2*a] = Z[a]\nY[q] = (T[q] if c[q] > 0 else 0.0) + X[q] if inside",
         {"Z": ONES(2), "c": ONES(6), "X": 10 * ONES(6)}),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..lazy import kept_with_program
 from . import ir
-from .affine import affine
+from .affine import affine, is_constant
 from .build import ONE, ZERO, add, conjuncts, is_integer, multiply, negate, subtract
 from .interval import Bounds, interval
 from .ir import Expr, Number
@@ -76,6 +76,12 @@ def unproven(loops: ir.Loops, sizes: Sizes, gathered: Mapping[str, Bounds]) -> l
                 found.append(use)
                 break
     return found
+
+
+def divides_by_values(node: Expr) -> bool:
+    """Whether a divisor is not the same at every point: it may be zero at some, which a guard hides."""
+    found = (n.right for n in ir.walk(node) if isinstance(n, ir.Binary) and n.operator in ("//", "%"))
+    return any(not is_constant(divisor) for divisor in found)
 
 
 def numbers(node: Expr, sizes: Sizes) -> Expr:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..language import ir
-from ..language.bounds import unproven
+from ..language.bounds import divides_by_values, unproven
 from .merge import never_meet
 from .work import Draft, for_each_statement
 
@@ -43,7 +43,9 @@ def _part(draft: Draft, access: ir.Access, blocks: tuple[str, ...]) -> ir.Statem
     if nested or math.prod(draft.sizes.index[i] for i in names) >= math.prod(draft.sizes.shapes[access.tensor]):
         return None
     copy = ir.Statement(draft.tensor("old", [ir.Index(i) for i in names], like=access.tensor), "=", access)
-    return None if unproven(replace(draft.loops, body=(copy,)), draft.sizes, {}) else copy
+    if divides_by_values(access) or unproven(replace(draft.loops, body=(copy,)), draft.sizes, {}):
+        return None
+    return copy
 
 
 def _harmless(statement: ir.Statement, access: ir.Access, blocks: tuple[str, ...]) -> bool:

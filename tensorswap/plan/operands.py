@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ..language import ir
 from ..language.affine import affine, is_constant
-from ..language.bounds import unproven
+from ..language.bounds import divides_by_values, unproven
 from ..language.build import product
 from ..language.ir import Expr
 from .work import Draft, divided, for_each_statement, product_of, scaled
@@ -38,7 +38,8 @@ def split_operands(draft: Draft, statement: ir.Statement, blocks: tuple[str, ...
             continue
         access = draft.tensor("operand", [ir.Index(i) for i in names])
         first = ir.Statement(access, "=", factor)
-        if statement.guard is not None and unproven(replace(draft.loops, body=(first,)), draft.sizes, {}):
+        open_uses = unproven(replace(draft.loops, body=(first,)), draft.sizes, {})
+        if statement.guard is not None and (open_uses or divides_by_values(factor)):
             continue
         made.append(first)
         held[factor] = access

@@ -99,6 +99,12 @@ FAULTS = (
         "a step would read what lay there, and not zero",
     ),
     Fault(
+        "an operand divides where a guard would not", "missing guard", "plan/operands.py",
+        "(open_uses or divides_by_values(factor))", "open_uses",
+        ("tests/test_once_wrong.py::test_compiled_as_interpreted[a division that a guard hides from a product]",),
+        "a right program would be refused for a division that it does not make",
+    ),
+    Fault(
         "a padded copy is one too short", "off by one", "plan/pad.py",
         'draft.index("padded", last - first + 1)', 'draft.index("padded", last - first)',
         ("tests/test_compiled.py::test_a_padded_copy_stays_within_the_callers_array",),
