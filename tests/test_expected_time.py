@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tensorswap as ts
@@ -15,7 +16,7 @@ WIDE, NARROW = Registers(64, 32, by_lane=False), Registers(16, 32, by_lane=True)
 def guess(text: str, registers: Registers = WIDE, itemsize: int = 4, **sizes: int) -> float:
     (statement,) = ts.program(text)._loops.statements
     with assuming(registers):
-        return nanoseconds(statement, sizes, itemsize)
+        return nanoseconds(statement, statement.indices, sizes, itemsize)
 
 
 # microseconds as they were measured on a core with AVX-512, without what a call costs
@@ -48,3 +49,11 @@ def test_what_has_no_vectors_takes_as_long_everywhere() -> None:
 def test_steps_of_a_block_count_though_a_statement_does_not_name_them() -> None:
     (statement,) = ts.program("s += x[i]")._loops.statements
     assert without_vectors(statement, ["t"], {"i": 10, "t": 7}) == 7 * without_vectors(statement, [], {"i": 10})
+
+
+def test_steps_of_blocks_count() -> None:
+    """A statement of a step runs as often as there are steps, whether it names them or not."""
+    text = "size(t) = 5\nfor t:\n    for s:\n        G[t,s,i] = x[i] * a[s]\n        Y[t,s,i] = G[t,s,i] + 1\nreturn Y"
+    plan = ts.program(text).plan(x=np.ones(3), a=np.ones(4))
+    assert "G[0,0,i]" in str(plan)
+    assert "operations: 2*i*s*t" in str(plan)

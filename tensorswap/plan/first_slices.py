@@ -23,7 +23,7 @@ Place = tuple[int, ir.Statement, tuple[ir.Block, ...]]
 
 
 @dataclass(frozen=True)
-class _Writer:
+class _OfSlices:
     """A statement that writes whole slices along an axis, one in each step of its block, or only one."""
 
     number: int
@@ -31,7 +31,7 @@ class _Writer:
     block: ir.Block | None
     slices: range
 
-    def has_slices_of(self, other: _Writer) -> bool:
+    def has_slices_of(self, other: _OfSlices) -> bool:
         """Whether both write in the steps of one block, or one slice outside of blocks."""
         return self.block is other.block and (self.block is not None or self.slices == other.slices)
 
@@ -53,7 +53,7 @@ def slice_by_slice(loops: ir.Loops, sizes: Sizes, name: str) -> set[int]:
     return set()
 
 
-def _writer(place: Place, axis: int, sizes: Sizes) -> _Writer | None:
+def _writer(place: Place, axis: int, sizes: Sizes) -> _OfSlices | None:
     number, statement, blocks = place
     target = statement.target
     names = [ir.bare(e) for k, e in enumerate(target.indices) if k != axis]
@@ -75,7 +75,7 @@ def _writer(place: Place, axis: int, sizes: Sizes) -> _Writer | None:
             return None
         first, past = max(first, bounds[0]), min(past, bounds[1])
     shift = int(form.constant.value)
-    return _Writer(number, statement, block, range(first + shift, max(past, first) + shift))
+    return _OfSlices(number, statement, block, range(first + shift, max(past, first) + shift))
 
 
 def _bounds(atom: Expr, steps: set[str], sizes: Sizes) -> tuple[int, int] | None:
@@ -96,9 +96,9 @@ def _bounds(atom: Expr, steps: set[str], sizes: Sizes) -> tuple[int, int] | None
     return (first, past) if found else None
 
 
-def _firsts(writers: list[_Writer], extent: int) -> set[int]:
+def _firsts(writers: list[_OfSlices], extent: int) -> set[int]:
     """The first writer of each block, and those that stand alone, if every slice belongs to one of them."""
-    firsts: list[_Writer] = []
+    firsts: list[_OfSlices] = []
     for writer in writers:
         before = next((first for first in firsts if first.has_slices_of(writer)), None)
         if before is None:
@@ -113,7 +113,7 @@ def _firsts(writers: list[_Writer], extent: int) -> set[int]:
     return {writer.number for writer in firsts} if behind == extent else set()
 
 
-def _is_written_when_read(loops: ir.Loops, places: list[Place], writers: list[_Writer], name: str) -> bool:
+def _is_written_when_read(loops: ir.Loops, places: list[Place], writers: list[_OfSlices], name: str) -> bool:
     last = max(writer.number for writer in writers)
     for number, statement, blocks in places:
         for access in (a for a in statement.reads if a.tensor == name):
