@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tensorswap.language.check import RULES, whole_assignment
+from tensorswap.language.check import RULES, one_operator, whole_assignment
 from tensorswap.language.sizes import Sizes
 from tensorswap.language.stages import Stage, watch
 from tensorswap.plan.prepare import PASSES, prepare
@@ -35,8 +35,11 @@ def verify(stage: Stage, bound: Bound) -> None:
     """Raises if what a pass has left is no program, or lacks a size."""
     loops, sizes = stage.loops, stage.sizes
     assert sizes is not None
-    rolled = stage.name in ("roll_buffers", "settle")  # a slice is written again when its values are used up
-    rules = [rule for rule in RULES if not (rolled and rule is whole_assignment)]
+    rolled = stage.name in (
+        "roll_buffers",
+        "settle",
+    )  # a slice is set to zero, or written again when its values are used up
+    rules = [rule for rule in RULES if not (rolled and rule in (whole_assignment, one_operator))]
     assert not [fault for rule in rules for fault in rule(loops)]
     assert {*loops.indices} <= {*sizes.index}
     assert loops.outputs == bound.loops.outputs

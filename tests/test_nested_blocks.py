@@ -74,6 +74,32 @@ def test_what_steps_have_for_themselves_is_kept_once(name: str) -> None:
     check_compiled(derivative, {k: v for k, v in {**arrays, **seeds}.items() if k in derivative.inputs})
 
 
+WIDE = """
+size(t) = 6
+Q[0,n] = X[n]
+for t:
+    P[t,0] = x0
+    for s:
+        P[t,s+1] = 0.5 * P[t,s] + a[s]
+    m[t] += Q[t,n] * P[t,size(s)]
+    Q[t+1,n] = Q[t,n] * 0.9 + tanh(m[t]) * 0.01
+Y[n] = Q[size(t),n]
+return Y
+"""
+
+
+@pytest.mark.compiled
+def test_steps_that_all_threads_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a copy of a sum that begins with zero in every step."""
+    monkeypatch.setattr("tensorswap.run.call.threads", lambda: 2)
+    program = ts.program(WIDE)
+    arrays = {"X": NUMBERS.standard_normal(100_000) * 0.01, "a": np.arange(4) * 0.1, "x0": 0.3}
+    plan = str(program.plan(arrays))
+    assert "m[0] = 0" in plan
+    assert "the copies of m that the other threads have made are added to it" in plan
+    check_compiled(program, arrays)
+
+
 KEPT = {
     "read a step of the outer block later": steps(
         "G[t,s] = x[t,0] * a[s]", behind="Y[t,s] = G[t,s] + (G[t-1,s] if t > 0 else 0)"

@@ -94,7 +94,8 @@ class Executable:
         position = len(self.kernels) - 1
         for name in nest.private:
             self.producer[len(self.kernels)] = position
-            joining = joining_kernel(name, self.first_writer(name).operator, self.layout())
+            operator = next(s.operator for s in nest.statements if s.target.tensor == name)
+            joining = joining_kernel(name, operator, self.layout())
             self.kernels.append(replace(joining, nest=replace(joining.nest, block=nest.block)))
 
     def layout(self) -> Layout:
