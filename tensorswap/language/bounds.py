@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from ..lazy import kept_with_program
 from . import ir
 from .affine import affine, is_constant
-from .build import ONE, ZERO, add, conjuncts, is_integer, multiply, negate, subtract
+from .build import ONE, ZERO, add, conjuncts, is_integer, maximum, minimum, multiply, negate, subtract
+from .functions import INDEX_FUNCTIONS
 from .interval import Bounds, interval
 from .ir import Expr, Number
 from .paths import accesses
 from .sizes import Sizes
+
+ROOM = 2**60  # up to here a sum of several fits as well, as loops make them of a comparison
 
 
 @dataclass(frozen=True)
@@ -143,15 +146,37 @@ def value_bounds(atom: Expr, index: str) -> tuple[list[Expr], list[Expr]] | None
         step = None if form is None else form.terms.get(index)
         if form is None or step not in (ONE, Number(-1)) or index in ir.index_names(other):
             continue
-        if not any(isinstance(n, ir.Access) for n in ir.walk(other)):
+        if not any(isinstance(n, ir.Access) for n in ir.walk(other)) or not _counts(other):
             continue
-        bound = subtract(other, form.without(index).expression())
+        bound = subtract(_held(other), form.without(index).expression())
         if step != ONE:
             bound, operator = negate(bound), MIRRORED[operator]
         lows = [bound] if operator in (">=", "==") else [add(bound, ONE)] if operator == ">" else []
         highs = [add(bound, ONE)] if operator in ("<=", "==") else [bound] if operator == "<" else []
+        lows, highs = ([other if end == _held(other) else end for end in ends] for ends in (lows, highs))
         return lows, highs
     return None
+
+
+def _held(value: Expr) -> Expr:
+    """What is read may be any number: it is held where no index comes, so that sums with indices do not wrap around."""
+    return minimum(maximum(value, Number(-ROOM)), Number(ROOM))
+
+
+def _counts(node: Expr) -> bool:
+    """Whether a value is computed as places are: of whole numbers, which nothing that is read divides."""
+    match node:
+        case ir.Access():
+            return True
+        case ir.Binary(operator="+" | "-" | "*", left=left, right=right):
+            return _counts(left) and _counts(right)
+        case ir.Binary(operator="//" | "%", left=left, right=Number(value=value)):
+            return _counts(left) and isinstance(value, int) and value != 0
+        case ir.Unary(operator="-", operand=operand):
+            return _counts(operand)
+        case ir.Call(function=function, arguments=arguments):
+            return function in INDEX_FUNCTIONS and all(map(_counts, arguments))
+    return not ir.children(node) and is_integer(node)
 
 
 def bounded_by_values(atom: Expr) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from . import ir
 from .affine import is_constant
-from .bounds import numbers
+from .bounds import ROOM, numbers
 from .build import is_integer
 from .functions import INDEX_FUNCTIONS
 from .interval import Bounds, interval
@@ -21,7 +21,6 @@ from .sizes import Sizes
 from .types import BOOL, UNSIGNED, Types, number, promote
 
 WORD = 2**63 - 1  # the largest whole number that kernels compute with
-ROOM = 2**60  # up to here a sum of several fits as well, as loops make them of a comparison
 
 Reach = tuple[int, int]
 

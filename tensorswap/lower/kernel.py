@@ -317,7 +317,8 @@ class KernelWriter:
         (loop,) = written
         assert isinstance(loop, kernel.For)
         body = at_once(loop.body, chunks, self.layout.index(chunks.index))
-        self.scope.add(replace(loop, body=body, plain=True))
+        rare = statements is chunks.statements  # those that ask: LLVM would take long to write several of them out
+        self.scope.add(replace(loop, body=body, plain=not rare))
 
     def assign(self, statement: Planned, store: bool) -> None:
         self.plain.assign(statement, [statement.value], store)

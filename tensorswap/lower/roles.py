@@ -50,7 +50,7 @@ class Operand:
     level: int = 0
 
 
-LARGE = 2**40  # no index comes near it
+SMALL, LARGE = 2**31, 2**40  # numbers in a text that are added to indices, and one that these do not come near
 EASE = {Mode.DIRECT: 2.0, Mode.AHEAD: 1.8, Mode.PACKED: 1.5}
 
 
@@ -206,15 +206,23 @@ class Roles:
         return Contraction(found.form, found.a, found.b, found.summed, found.scale, **parts, values=known)
 
     def with_names(self, atom: Expr, found: Contraction) -> tuple[Expr, dict[str, Expr]]:
-        """A comparison where names of indices stand for whole numbers that are read, `length[b]`, if the loops of tiles
-        do not change them; and what they stand for. No number is so large that sums with indices would not fit."""
-        accesses = [n for n in ir.walk(atom) if isinstance(n, ir.Access)]
+        """A comparison with a whole number that is read, `length[b]`, if the loops of tiles do not change it: the name
+        of an index stands in its place; and what it stands for, held where no index comes, so that sums fit. All else
+        that reads numbers stays as it is."""
+        accesses = {n for n in ir.walk(atom) if isinstance(n, ir.Access)}
         inner = {found.row, found.column, *found.summed}
-        if any(ir.index_names(n) & inner or not self.is_whole(n) for n in accesses):
+        if len(accesses) != 1 or not ir.index_names(atom) & inner:
             return atom, {}
-        names = {n: f"the value of {n}" for n in accesses}
-        made = ir.transform(atom, lambda node: ir.Index(names[node]) if isinstance(node, ir.Access) else node)
-        return made, {name: minimum(maximum(access, Number(-LARGE)), Number(LARGE)) for access, name in names.items()}
+        (access,) = accesses
+        if ir.index_names(access) & inner or not self.is_whole(access):
+            return atom, {}
+        name = f"the value of {access}"
+        made = ir.transform(atom, lambda node: ir.Index(name) if node == access else node)
+        forms = [affine(bound) for bound in at_least_zero(made)]
+        alone = all(f is not None and f.terms.get(name) in (Number(1), Number(-1)) for f in forms)
+        if not alone or any(isinstance(n, Number) and abs(n.value) > SMALL for n in ir.walk(atom)):
+            return atom, {}
+        return made, {name: minimum(maximum(access, Number(-LARGE)), Number(LARGE))}
 
     def is_whole(self, access: ir.Access) -> bool:
         """Whether it reads a whole number that fits a word, at a place that is not read itself."""

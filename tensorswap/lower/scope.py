@@ -27,9 +27,8 @@ from ..kernel.ir import (
 from ..language import ir
 from ..language.affine import affine
 from ..language.bounds import at_least_zero, unproven, value_bounds
-from ..language.build import add, maximum, minimum, negate
+from ..language.build import add, negate
 from ..language.ir import Expr, Number
-from ..language.word import ROOM
 from .expression import Expressions
 from .layout import Layout
 
@@ -132,8 +131,8 @@ class Scope:
             forms = [affine(self.layout.known(b)) for b in bounds]
             values = value_bounds(atom, index)
             if values is not None and self.readable(values[0] + values[1], known):
-                lows += [self.within(bound) for bound in values[0]]
-                highs += [self.within(bound) for bound in values[1]]
+                lows += map(self.write.integer, values[0])
+                highs += map(self.write.integer, values[1])
                 used.append(atom)
                 continue
             if not bounds or any(
@@ -161,15 +160,6 @@ class Scope:
             if unproven(ir.Loops(alone), self.layout.sizes, {}):
                 return False
         return True
-
-    def within(self, bound: Expr) -> Value:
-        """A bound that values set: they may be any numbers, so that what is computed of them must not wrap around."""
-
-        def change(node: Expr) -> Expr:
-            wide = isinstance(node, ir.Access) and self.layout.stored(node.tensor).itemsize == 8
-            return minimum(maximum(node, Number(-ROOM)), Number(ROOM)) if wide else node
-
-        return self.write.integer(bound if isinstance(bound, ir.Access) else ir.transform(bound, change))
 
     def hold(self, values: list[Expr]) -> None:
         """Local variables for values that are needed more than once."""

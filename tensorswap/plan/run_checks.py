@@ -17,7 +17,7 @@ from itertools import combinations
 from ..language import ir
 from ..language.affine import affine, is_constant
 from ..language.bounds import Use, unproven, uses
-from ..language.build import ONE, ZERO, conjunction, conjuncts, maximum, minimum, subtract
+from ..language.build import ONE, ZERO, conjunction, conjuncts, is_integer, maximum, minimum, subtract
 from ..language.ir import Expr, Number
 from ..language.paths import found_in
 from ..language.render import access as show_access
@@ -150,7 +150,7 @@ class _Writer:
                     if node.operator not in ("//", "%") or self.types.of(node).dtype.kind == "f":
                         continue
                     reach = self.reaches.of(node.right)
-                    if is_constant(node.right) and self.sizes.value(node.right) == 0:
+                    if is_constant(node.right) and is_integer(node.right) and self.sizes.value(node.right) == 0:
                         raise Impossible(f"`{show(node)}` divides by zero")
                     if reach is None or reach[0] <= 0 <= reach[1]:
                         yield statement, blocks, node, conditions

@@ -105,6 +105,26 @@ FAULTS = (
         "a right program would be refused for a division that it does not make",
     ),
     Fault(
+        "any value bounds a loop", "skipped check", "language/bounds.py",
+        " or not _counts(other):", ":",
+        ("tests/test_ragged_expressions.py::test_whole_numbers_of_any_kind[a power-a loop]",),
+        "a power was taken for the number itself",
+    ),
+    Fault(
+        "numbers that are read are held one by one", "off by one", "language/bounds.py",
+        "bound = subtract(_held(other), form.without(index).expression())",
+        "bound = subtract(ir.transform(other, lambda n: _held(n) if isinstance(n, ir.Access) else n), "
+        "form.without(index).expression())",
+        ("tests/test_ragged_expressions.py::test_whole_numbers_of_any_kind[a remainder-a loop]",),
+        "the remainder of a large number would be that of another one",
+    ),
+    Fault(
+        "a tile counts with any number of the text", "skipped check", "lower/roles.py",
+        "abs(n.value) > SMALL for n in", "abs(n.value) > LARGE**2 for n in",
+        ("tests/test_ragged_expressions.py::test_whole_numbers_of_any_kind[a large number in the text-a product]",),
+        "the number that is read would be held below it",
+    ),
+    Fault(
         "a padded copy is one too short", "off by one", "plan/pad.py",
         'draft.index("padded", last - first + 1)', 'draft.index("padded", last - first)',
         ("tests/test_compiled.py::test_a_padded_copy_stays_within_the_callers_array",),

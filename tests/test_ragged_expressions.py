@@ -1,0 +1,96 @@
+"""Guards that hold an index against whole numbers of any kind: each means what it says, as a bound of a loop or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tensorswap as ts
+from tensorswap.errors import SwapError
+
+from .daily import LONG
+
+pytestmark = pytest.mark.compiled
+check = settings(
+    max_examples=500 if LONG else 15, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
+X = np.arange(1.0, 9.0)
+FORMS = {
+    "a loop": ("Y[b,i] = X[i] if {}", {"X": X}),
+    "a sum": ("Y[b] += X[i] if {}", {"X": X}),
+    "a product": ("Y[b,i,j] += A[i,k] * B[j,k] if {}", {"A": np.ones((18, 8)), "B": np.ones((16, 8))}),
+    "steps": ("for t:\n    Y[t,b] += X[i] * t if {}\nsize(t) = 2", {"X": X}),
+}
+FAR = 2**61
+GUARDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "a power": ("i < n[b]**2", {"n": [2, 1]}),
+    "a function": ("i < sign(n[b]) * 4", {"n": [2, -3]}),
+    "relu": ("-i <= relu(n[b])", {"n": [-2, 3]}),
+    "a truth": ("i < n[b] + (n[b] > 1)", {"n": [2, 1]}),
+    "a power of two": ("i < n[b] // 2**1", {"n": [6, -5]}),
+    "rounded": ("i < n[b] + floor(2)", {"n": [2, 0]}),
+    "a remainder": ("i < n[b] % 5", {"n": [FAR + 2, -FAR]}),
+    "equal to a remainder": ("n[b] % 5 == i", {"n": [FAR + 2, 3]}),
+    "a sum of two": ("i <= n[b] + m[b]", {"n": [-FAR, 3], "m": [FAR - 1, -1]}),
+    "a difference": ("i <= n[b] - m[b]", {"n": [FAR, 3], "m": [FAR + 1, 1]}),
+    "the size of a number": ("i < abs(n[b]) % 7", {"n": [-FAR - 3, 4]}),
+    "a large number in the text": ("i < n[b] - 1125899906842620", {"n": [2**50 - 1, 0]}),
+    "the greatest": ("i <= n[b]", {"n": [2**63 - 1, -(2**63)]}),
+    "the least": ("3 - i <= n[b]", {"n": [-(2**63), 2**63 - 1]}),
+    "a condition that no index decides": ("n[b] % 7 == 3", {"n": [7 * 2**50 + 3, 4]}),
+    "a quotient that another condition protects": ("n[b] > 0 and i < 10 // n[b]", {"n": [3, 0]}),
+}
+
+
+def check_same(text: str, arrays: dict[str, Any]) -> None:
+    program = ts.program(text)
+    found, wanted = program(arrays), program.run_reference(arrays)
+    np.testing.assert_array_equal(found, wanted, err_msg=text)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", GUARDS)
+def test_whole_numbers_of_any_kind(name: str, form: str) -> None:
+    guard, given = GUARDS[name]
+    text, arrays = FORMS[form]
+    check_same(text.format(guard), {**arrays, **{k: np.array(v) for k, v in given.items()}, "b": 2})
+
+
+LEAVES = ["n[b]", "m[b]", "n[b]", "h", "b", "size(i)", "2", "3", "7"]
+INT64 = st.sampled_from([0, 1, 2, 3, 5, 8, -1, -4, 2**40, 2**45 + 1, -(2**50), FAR, -FAR - 1, 2**63 - 1, -(2**63)])
+
+
+def longer(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    pairs = st.tuples(inner, inner)
+    return st.one_of(
+        pairs.flatmap(lambda p: st.sampled_from([f"({p[0]} {sign} {p[1]})" for sign in "+-*"])),
+        pairs.flatmap(lambda p: st.sampled_from([f"{f}({p[0]}, {p[1]})" for f in ("min", "max")])),
+        inner.flatmap(lambda e: st.sampled_from([f"{f}({e})" for f in ("abs", "sign", "relu", "floor")])),
+        inner.flatmap(lambda e: st.sampled_from([f"({e} // 3)", f"({e} % 5)", f"({e})**2", f"-{e}", f"({e} > 2)"])),
+        pairs.map(lambda p: f"({p[0]} if {p[1]} > 1 else 2)"),
+    )
+
+
+EXPRESSIONS = st.recursive(st.sampled_from(LEAVES), longer, max_leaves=4)
+SIDES = st.sampled_from(["i", "i", "i + 2", "3 - i", "2 * i", "i + b"])
+SIGNS = st.sampled_from(["<", "<=", ">", ">=", "=="])
+
+
+@check
+@given(st.sampled_from(sorted(FORMS)), SIDES, SIGNS, EXPRESSIONS, st.lists(INT64, min_size=5, max_size=5))
+def test_expressions_that_nobody_has_thought_of(
+    form: str, side: str, sign: str, value: str, numbers: list[int]
+) -> None:
+    text, arrays = FORMS[form]
+    arrays = {**arrays, "n": np.array(numbers[:2]), "m": np.array(numbers[2:4]), "h": np.array(numbers[4]), "b": 2}
+    try:
+        program = ts.program(text.format(f"{side} {sign} {value}"))
+        arrays = {name: array for name, array in arrays.items() if name in (*program.inputs, "b")}
+        program.run_reference(arrays)
+    except SwapError:
+        return
+    check_same(str(program), arrays)
