@@ -23,6 +23,7 @@ for t:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -76,25 +77,33 @@ class _Fold:
 
 def roll_buffers(work: Work) -> Work:
     """Folds tensors that nobody but the program itself reads."""
-    while (found := _next(work)) is not None:
+    while found := _next(work):
         work = _folded(work, found)
     return work
 
 
-def _next(work: Work) -> _Fold | None:
+def _next(work: Work) -> list[_Fold]:
+    """All of the first block that has any, the inner ones first."""
     kept = {*work.loops.inputs, *work.loops.outputs}
+    count = Counter(access.tensor for s in work.loops.statements for access in (s.target, *s.reads))
+    asked = _asked(work)
     for block, scope, around in _blocks(work.loops.body, ()):
+        nested = bool(around) or any(isinstance(item, ir.Block) for item in block.body)
+        indices = tuple(outer.index for outer in around)
+        folds: list[_Fold] = []
         for name in dict.fromkeys(s.target.tensor for s in statements_in(block)):
-            if name in kept or not _is_apart(work, name, around):
+            if name in kept or not _is_apart(name, around, count[name]):
                 continue
-            found = _along(work, block, scope, tuple(b.index for b in around), name)
-            if found is None:
+            found = _along(work, block, scope, indices, name)
+            if found is None or {(name, found.axis), (name, None)} & asked:
                 continue
             if _can_fold(work, found):
-                return found
-            if (around or any(isinstance(item, ir.Block) for item in block.body)) and _can_empty(work, found):
-                return replace(found, emptied=True)
-    return None
+                folds.append(found)
+            elif nested and _can_empty(work, found):
+                folds.append(replace(found, emptied=True))
+        if folds:
+            return folds
+    return []
 
 
 def _blocks(
@@ -107,14 +116,15 @@ def _blocks(
             yield item, scope, around
 
 
-def _is_apart(work: Work, name: str, around: tuple[ir.Block, ...]) -> bool:
-    """Whether every step of the blocks around has a slice of its own, which nothing but that step touches."""
+def _is_apart(name: str, around: tuple[ir.Block, ...], count: int) -> bool:
+    """Whether every step of the blocks around has a slice of its own, which nothing but that step touches; the program
+    has so many accesses to the tensor."""
     if not around:
         return True
-    if sum(1 for _ in _accesses(around[-1], name)) < sum(1 for item in work.loops.body for _ in _accesses(item, name)):
-        return False
     accesses = list(_accesses(around[-1], name))
-    return all(any(_own(accesses, axis) == b.index for axis in range(len(accesses[0].indices))) for b in around)
+    return len(accesses) == count and all(
+        any(_own(accesses, axis) == b.index for axis in range(len(accesses[0].indices))) for b in around
+    )
 
 
 def _own(accesses: list[ir.Access], axis: int) -> str | None:
@@ -172,24 +182,24 @@ def _can_fold(work: Work, fold: _Fold) -> bool:
         return False
     if fold.slices > 1 and any(_is_contraction(s) for s in fold.statements):
         return False
-    return (
-        not _is_asked(work, fold) and _writes_whole_slice(work, writer, fold) and _meets_what_is_kept(work, fold, size)
-    )
+    return _writes_whole_slice(work, writer, fold) and _meets_what_is_kept(work, fold, size)
 
 
-def _is_asked(work: Work, fold: _Fold) -> bool:
-    """Whether a statement asks how long the axis is."""
-    axes = fold.axis, fold.axis - len(work.sizes.shapes[fold.tensor])  # from either end
-    return any(
-        any(isinstance(n, ir.AxisSize) and n.tensor == fold.tensor and n.axis in axes for n in s.nodes)
-        or (ir.Inside() in s.nodes and fold.tensor in ir.tensors_read(s))
-        for s in work.loops.statements
-    )
+def _asked(work: Work) -> set[tuple[str, int | None]]:
+    """Tensors and the axes of which a statement asks how long they are; None is any."""
+    found: set[tuple[str, int | None]] = set()
+    for statement in work.loops.statements:
+        for node in statement.nodes:
+            if isinstance(node, ir.AxisSize):
+                found.add((node.tensor, node.axis % len(work.sizes.shapes[node.tensor])))  # from either end
+            elif isinstance(node, ir.Inside):
+                found |= {(name, None) for name in ir.tensors_read(statement)}
+    return found
 
 
 def _can_empty(work: Work, fold: _Fold) -> bool:
     """Whether each step has a slice for itself that begins with zeros, so that one for all can begin so each time."""
-    if fold.first != fold.last or work.sizes.shapes[fold.tensor][fold.axis] < 2 or _is_asked(work, fold):
+    if fold.first != fold.last or work.sizes.shapes[fold.tensor][fold.axis] < 2:
         return False
     if any(s.operator not in ("=", "+=", "-=") for s in fold.writers):
         return False
@@ -271,20 +281,23 @@ def _writes_whole_slice(work: Work, statement: ir.Statement, fold: _Fold) -> boo
     return whole and (statement.operator == "=" or statement.operator == "+=")
 
 
-def _folded(work: Work, fold: _Fold) -> Work:
-    """The program with places modulo the slices. In the block a slice holds the values of an older step, so that its
-    writer stores."""
+def _folded(work: Work, folds: list[_Fold]) -> Work:
+    """The program with places modulo the slices, for tensors of one block. In it a slice holds the values of an older
+    step, so that its writer stores."""
     draft = Draft(work)
-    begins = _begins(work, fold) if fold.emptied else fold.writers[0]
+    block = folds[0].block
+    of = {fold.tensor: fold for fold in folds}
+    begins = {fold.tensor: _begins(work, fold) if fold.emptied else fold.writers[0] for fold in folds}
+    zeros = [_zeros(draft, fold) for fold in folds if begins[fold.tensor] is None]
 
     def change(node: Expr) -> Expr:
-        if not isinstance(node, ir.Access) or node.tensor != fold.tensor:
+        if not isinstance(node, ir.Access) or node.tensor not in of:
             return node
-        return replace(node, indices=tuple(place_in(e, k) for k, e in enumerate(node.indices)))
+        fold = of[node.tensor]
+        places = (place_in(e, fold) if k == fold.axis else e for k, e in enumerate(node.indices))
+        return replace(node, indices=tuple(places))
 
-    def place_in(place: Expr, axis: int) -> Expr:
-        if axis != fold.axis:
-            return place
+    def place_in(place: Expr, fold: _Fold) -> Expr:
         constant = numbers(place, work.sizes)
         if isinstance(constant, Number) or (fold.slices == 1 and not fold.in_place):
             return Number(int(constant.value) % fold.slices if isinstance(constant, Number) else 0)
@@ -292,23 +305,20 @@ def _folded(work: Work, fold: _Fold) -> Work:
 
     def changed(statement: ir.Statement, _: tuple[ir.Block, ...]) -> list[ir.Item]:
         made = ir.map_statement(statement, change)
-        return [_stored(made) if statement is begins else made]
+        return [_stored(made) if statement is begins.get(statement.target.tensor) else made]
 
-    def body(items: tuple[ir.Item, ...]) -> tuple[ir.Item, ...]:
-        made: list[ir.Item] = []
+    def body(items: tuple[ir.Item, ...]) -> Iterator[ir.Item]:
         for item in items:
-            if item is fold.block and begins is None:
-                made.append(replace(fold.block, body=(_zeros(draft, fold), *ir.rewrite(fold.block.body, changed))))
-            elif isinstance(item, ir.Block):
-                made.append(replace(item, body=body(item.body)))
+            if isinstance(item, ir.Block):
+                yield replace(item, body=(*(zeros if item is block else ()), *body(item.body)))
             else:
-                made += ir.rewrite((item,), changed)
-        return tuple(made)
+                yield from ir.rewrite((item,), changed)
 
     found = draft.made(body(work.loops.body))
-    shape = list(work.sizes.shapes[fold.tensor])
-    shape[fold.axis] = fold.slices
-    return replace(found, sizes=replace(found.sizes, shapes={**found.sizes.shapes, fold.tensor: tuple(shape)}))
+    shapes = dict(found.sizes.shapes)
+    for fold in folds:
+        shapes[fold.tensor] = tuple(fold.slices if k == fold.axis else n for k, n in enumerate(shapes[fold.tensor]))
+    return replace(found, sizes=replace(found.sizes, shapes=shapes))
 
 
 def _stored(statement: ir.Statement) -> ir.Statement:
