@@ -75,6 +75,22 @@ def test_candidates_are_met_several_at_a_time_along_the_target(text: str, operat
     assert "leader" in ts.program("a[n] argmin= X[k,n]").source(X=(40, 50))
 
 
+PLACES = ["g[k],n", "k//2,n", "k%3,n", "n,g[k]", "(k+n)%4,n", "g[k],n//2"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("operator", ["argmin=", "argmax=", "max=", "min=", "+=", "*="])
+def test_places_that_an_index_chooses(operator: str, place: str) -> None:
+    """Candidates that follow each other are not for the same element."""
+    axis = 1 if place.startswith("n,") else 0
+    program = ts.program(f"size(a, {axis}) = 21\na[{place}] {operator} X[k,n]")
+    generator = np.random.default_rng(9)
+    for count, size in ((1, 5), (8, 2), (8, 17), (19, 3), (40, 16)):
+        given = {"X": numbers(generator, (count, size), np.float64), "g": generator.integers(0, 5, count)}
+        given = {name: array for name, array in given.items() if name in program.inputs}
+        np.testing.assert_allclose(program(given), program.run_reference(given), rtol=1e-12)
+
+
 QUIET = """
 import numpy as np, tensorswap as ts
 for dtype in (np.uint16, np.float32, np.float64):

@@ -121,7 +121,8 @@ class WinnerWriter:
         """Where the loop runs along the target: best and position are in memory."""
         candidates = ir.candidates(statement)
         in_order = [i for i in order if i in candidates] == candidates
-        if in_order and order[-2:-1] == candidates[-1:] != [] and statement.guard is None:
+        same = ir.index_names(statement.target).isdisjoint(candidates)  # candidates for one element, not for `a[g[k]]`
+        if in_order and same and order[-2:-1] == candidates[-1:] != [] and statement.guard is None:
             self.several(statement, order)
         else:
             loops_around(self.scope, statement, order, [], lambda _: self.candidate(statement))

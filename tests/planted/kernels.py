@@ -11,6 +11,12 @@ FOUND = "tests/test_compiled.py::test_programs_that_once_went_wrong"
 
 FAULTS = (
     Fault(
+        "candidates that follow each other are for the same element", "skipped check", "lower/winner.py",
+        "if in_order and same and order", "if in_order and order",
+        ("tests/test_winners.py::test_places_that_an_index_chooses[argmax=-g[k],n]",),
+        "the best of eight segments would win in the first one's: the gradient of segment_max was wrong",
+    ),
+    Fault(
         "a winner among none", "missing guard", "lower/winner.py",
         '[compare("<", place, word(NOWHERE))]', "[]",
         ("tests/test_winners.py::test_a_row_without_a_candidate_has_no_winner",),
