@@ -305,6 +305,9 @@ class Writer:
             self.choice.choice(kinds)()
         if not self.lines:
             self.contraction()
+        written = {line.split("[")[0].split()[0] for line in self.lines if not line.lstrip().startswith("for ")}
+        if all(sum(name in line for line in self.lines) > 1 for name in written):
+            self.total()  # all may be read again, and something must come out
         text = "\n".join(self.lines)
         for name, axes in self.inputs.items():
             if f"{name}[" in text:
