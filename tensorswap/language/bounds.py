@@ -13,7 +13,6 @@ from ..lazy import kept_with_program
 from . import ir
 from .affine import affine, is_constant
 from .build import ONE, ZERO, add, conjuncts, is_integer, maximum, minimum, multiply, negate, subtract
-from .functions import INDEX_FUNCTIONS
 from .interval import Bounds, interval
 from .ir import Expr, Number
 from .paths import accesses
@@ -165,18 +164,8 @@ def _held(value: Expr) -> Expr:
 
 def _counts(node: Expr) -> bool:
     """Whether a value is computed as places are: of whole numbers, which nothing that is read divides."""
-    match node:
-        case ir.Access():
-            return True
-        case ir.Binary(operator="+" | "-" | "*", left=left, right=right):
-            return _counts(left) and _counts(right)
-        case ir.Binary(operator="//" | "%", left=left, right=Number(value=value)):
-            return _counts(left) and isinstance(value, int) and value != 0
-        case ir.Unary(operator="-", operand=operand):
-            return _counts(operand)
-        case ir.Call(function=function, arguments=arguments):
-            return function in INDEX_FUNCTIONS and all(map(_counts, arguments))
-    return not ir.children(node) and is_integer(node)
+    alone = ir.transform(node, lambda n: ONE if isinstance(n, ir.Access) else n)
+    return is_integer(alone) and not divides_by_values(node)
 
 
 def bounded_by_values(atom: Expr) -> list[str]:
