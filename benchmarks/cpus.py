@@ -24,6 +24,7 @@ from llvmlite import ir as llvm
 import tensorswap as ts
 from tensorswap.kernel import llvm as printer
 from tensorswap.kernel import tile
+from tensorswap.kernel.modules import Target
 from tensorswap.kernel.registers import Registers, assuming
 from tensorswap.run.launch import launch
 
@@ -56,12 +57,12 @@ class Cpu:
         return target.create_target_machine(cpu=self.name, opt=3, reloc="pic", codemodel="small")
 
     @property
-    def layout(self) -> tuple[str, str]:
-        return self.triple, str(self.machine().target_data)
+    def target(self) -> Target:
+        return Target(self.triple, str(self.machine().target_data), "level 3")
 
-    def assembly(self, modules: Iterable[Any]) -> str:
+    def assembly(self, modules: Iterable[str]) -> str:
         texts = []
-        for text in map(str, modules):
+        for text in modules:
             module = binding.parse_assembly(text)
             options = binding.create_pipeline_tuning_options(speed_level=3)
             options.slp_vectorization = False
@@ -130,7 +131,7 @@ def tile_code(cpu: Cpu, form: str, size: int) -> tuple[str, tuple[int, int]]:
     rows, across = cpu.registers.dot if form == "dot" else cpu.registers.outer
     lanes = cpu.registers.bytes // size
     module = llvm.Module("tile")
-    module.triple, module.data_layout = cpu.layout
+    module.triple, module.data_layout = cpu.target.triple, cpu.target.layout
     element = llvm.FloatType() if size == 4 else llvm.DoubleType()
     number, pointer = tile.NUMBER, element.as_pointer()
     kind = llvm.FunctionType(llvm.VoidType(), [pointer] * 3 + [number] * 3)
@@ -153,7 +154,7 @@ def tile_code(cpu: Cpu, form: str, size: int) -> tuple[str, tuple[int, int]]:
         llvm.Constant(llvm.IntType(1), 0),
     )  # fmt: skip
     builder.ret_void()
-    loops = innermost(cpu.assembly([module]))
+    loops = innermost(cpu.assembly([str(module)]))
     return max(loops, key=lambda code: len(re.findall(FUSED, code))), (rows, across)
 
 
@@ -166,8 +167,8 @@ def element_code(cpu: Cpu, text: str, dtype: type) -> str:
         program = ts.program(text)
         made = program.executable({name: np.ones(4096, dtype) for name in program.inputs})
         (kernel,) = made.kernels
-        modules = printer.write("kernel", *printer.entry(kernel.kernel), launch, cpu.layout)
-    return max(innermost(cpu.assembly(modules)), key=lambda code: (vectors(cpu, code), len(code)))
+        texts = printer.texts(*printer.entry(kernel.kernel), launch, cpu.target)
+    return max(innermost(cpu.assembly(texts)), key=lambda code: (vectors(cpu, code), len(code)))
 
 
 def vectors(cpu: Cpu, code: str) -> float:

@@ -71,9 +71,10 @@ def test_every_function_is_found_again(tmp_path: Path) -> None:
     assert outcome(session(tmp_path, FUNCTIONS)) == "kept"
 
 
-def test_a_damaged_file_is_compiled_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["kernel", "object"])
+def test_a_damaged_file_is_compiled_again(tmp_path: Path, kind: str) -> None:
     assert outcome(session(tmp_path)) == "fresh"
-    files = sorted(tmp_path.glob("*.kernel"))
+    files = sorted(tmp_path.glob(f"*.{kind}"))
     assert len(files) >= 2
     contents = [file.read_bytes() for file in files]
     for damage in ("flipped", "header", "swapped"):
@@ -81,7 +82,7 @@ def test_a_damaged_file_is_compiled_again(tmp_path: Path) -> None:
             middle = len(content) // 2
             file.write_bytes({
                 "flipped": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
-                "header": re.sub(rb'"sizes": \[[0-9]+', b'"sizes": [64', content),
+                "header": re.sub(rb'"symbol": "', b'"symbol": "x', content) if kind == "kernel" else content[1:],
                 "swapped": contents[position - 1],
             }[damage])  # fmt: skip
         assert outcome(session(tmp_path)) == "fresh", damage
@@ -110,7 +111,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
         kept.cache_clear()
 
 
-MADE = cache.ObjectCode(cache.symbol("source"), [b"code", b"of two modules"])
+MADE = cache.ObjectCode(cache.symbol("source"), {"one": b"code", "two": b"of two modules"})
 
 
 def test_no_damage_to_any_part_of_a_file_is_believed(own_cache: Path) -> None:
@@ -120,33 +121,47 @@ def test_no_damage_to_any_part_of_a_file_is_believed(own_cache: Path) -> None:
 
 def test_every_bit_counts(own_cache: Path) -> None:
     cache.save("source", MADE)
-    (path,) = own_cache.iterdir()
-    content = path.read_bytes()
-    for place in range(len(content)):
-        for bit in range(8):
-            path.write_bytes(content[:place] + bytes([content[place] ^ (1 << bit)]) + content[place + 1 :])
-            assert cache.load("source") is None, (place, bit)
+    paths = sorted(own_cache.iterdir())
+    assert [path.suffix for path in paths].count(".object") == 2
+    for path in paths:
+        content = path.read_bytes()
+        for place in range(len(content)):
+            for bit in range(8):
+                path.write_bytes(content[:place] + bytes([content[place] ^ (1 << bit)]) + content[place + 1 :])
+                assert cache.load("source", ()) is None, (path, place, bit)
+        path.write_bytes(content)
+    assert cache.load("source", ()) == MADE
 
 
-def test_a_file_that_is_not_ours_is_not_read(own_cache: Path, tmp_path: Path) -> None:
+def test_objects_in_memory_are_not_read(own_cache: Path) -> None:
     cache.save("source", MADE)
-    (path,) = own_cache.iterdir()
-    assert cache.load("source") == MADE
+    (own_cache / "one.object").unlink()
+    assert cache.load("source", ()) is None
+    assert cache.load("source", {"one"}) == cache.ObjectCode(MADE.symbol, {"two": MADE.objects["two"]}, ("one",))
+
+
+@pytest.mark.parametrize("kind", ["kernel", "object"])
+def test_a_file_that_is_not_ours_is_not_read(own_cache: Path, tmp_path: Path, kind: str) -> None:
+    cache.save("source", MADE)
+    path = min(own_cache.glob(f"*.{kind}"))
+    others = set(own_cache.iterdir())
+    assert cache.load("source", ()) == MADE
     path.chmod(0o666)
-    assert cache.load("source") is None
+    assert cache.load("source", ()) is None
     path.chmod(0o600)
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
-    assert cache.load("source") is None
+    assert cache.load("source", ()) is None
     path.unlink()
     os.mkfifo(path, 0o600)  # reading it would wait for ever
-    assert cache.load("source") is None
+    assert cache.load("source", ()) is None
     path.unlink()
     path.mkdir(0o700)
-    assert cache.load("source") is None
-    with pytest.warns(ts.SwapWarning, match="nothing can be written"):
-        cache.save("source", MADE)
-    assert list(own_cache.iterdir()) == [path]
+    assert cache.load("source", ()) is None
+    if kind == "kernel":
+        with pytest.warns(ts.SwapWarning, match="nothing can be written"):
+            cache.save("source", MADE)
+    assert set(own_cache.iterdir()) == others
 
 
 @pytest.mark.parametrize("fault", ["open to others", "a link", "a file", "foreign"])
@@ -166,7 +181,7 @@ def test_a_folder_that_others_may_write_is_not_used(
         monkeypatch.setattr(os, "getuid", lambda: user + 1)
     with pytest.warns(ts.SwapWarning, match="compiled kernels are not kept"):
         cache.save("source", MADE)
-    assert cache.load("source") is None  # without a second warning
+    assert cache.load("source", ()) is None  # without a second warning
     assert not list(tmp_path.glob("**/*.kernel"))
 
 

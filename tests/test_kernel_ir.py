@@ -15,7 +15,7 @@ from tensorswap.kernel.verify import verify
 from tensorswap.program import Program
 from tensorswap.run.arguments import defaults
 from tensorswap.run.launch import launch
-from tensorswap.run.machine_code import layout
+from tensorswap.run.machine_code import target
 from tests.daily import LONG, share
 from tests.library.rows import FAMILIES, rows_of
 from tests.library.table import options_of
@@ -96,7 +96,7 @@ def test_what_changes_nothing_is_left_out() -> None:
 
 def llvm_text(body: ir.Body) -> str:
     """Of a kernel, all its modules."""
-    return "\n".join(map(str, llvm.write("kernel", *llvm.entry(ir.Kernel(WORDS, body)), launch, layout())))
+    return "\n".join(llvm.texts(*llvm.entry(ir.Kernel(WORDS, body)), launch, target()))
 
 
 def test_a_variable_that_is_set_once_needs_no_memory() -> None:
@@ -113,7 +113,7 @@ def test_steps_that_do_the_same_are_one_function() -> None:
     body = (step, ir.Choose(other, ir.TRUE, A, A), twin, different)
     text = llvm_text(body)
     assert text.count("call void") == 3
-    assert re.findall(r'^define .*@"kernel_step(\d)"', text, re.MULTILINE) == ["0", "2"]
+    assert re.findall(r'^define .*@"kernel_1_step(\d)"', text, re.MULTILINE) == ["0", "2"]
 
 
 # -- the Python text of kernels runs under Numba alone

@@ -14,11 +14,12 @@ from scipy import special
 
 from tensorswap.kernel import ir
 from tensorswap.kernel.functions import INSTRUCTIONS, REAL
-from tensorswap.kernel.llvm import write
+from tensorswap.kernel.llvm import texts
+from tensorswap.kernel.modules import Effort
 from tensorswap.language.formula import power
 from tensorswap.run.compile import functions
 from tensorswap.run.launch import launch
-from tensorswap.run.machine_code import layout, optimised
+from tensorswap.run.machine_code import effort_of, optimised, target
 
 pytestmark = pytest.mark.compiled
 
@@ -64,8 +65,7 @@ class Loop:
         made = [x, y, N], (ir.Step(0, name, body),)
         (found,) = functions([(source, lambda: made)])
         self.code = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(found.address)
-        (module,) = write("f", *made, launch, layout())
-        self.text = str(module)
+        (self.text,) = (text for text in texts(*made, launch, target()) if effort_of(text) is Effort.LOOPS)
 
     def __call__(self, x: Array, y: Array, n: int) -> None:
         self.code(x.ctypes.data, y.ctypes.data, np.array([n]).ctypes.data)

@@ -11,7 +11,7 @@ import tensorswap as ts
 from tensorswap.kernel import llvm
 from tensorswap.kernel.registers import registers
 from tensorswap.run.launch import launch
-from tensorswap.run.machine_code import layout, optimised
+from tensorswap.run.machine_code import optimised, target
 from tests.test_planner import check
 
 pytestmark = pytest.mark.compiled
@@ -68,8 +68,8 @@ def test_llvm_keeps_them_in_registers() -> None:
     made = ts.program(HORNER).executable(x=np.zeros(5000), c=np.zeros(6))
     lanes = registers().bytes // 8
     for kernel in made.kernels:
-        for module in llvm.write("kernel", *llvm.entry(kernel.kernel), launch, layout()):
-            with optimised(str(module)) as found:
+        for text in llvm.texts(*llvm.entry(kernel.kernel), launch, target()):
+            with optimised(text) as found:
                 blocks = str(found).split("\n\n")
                 around = [block for block in blocks if block.count(f"phi <{lanes} x double>") >= 2]
                 if around:

@@ -59,7 +59,7 @@ def test_a_short_loop_over_elements_is_not_written_out(monkeypatch: pytest.Monke
 
     object_code = machine_code.object_code
     monkeypatch.setattr(machine_code, "object_code", watched)
-    monkeypatch.setattr(cache, "load", lambda source: None)  # as in the first run
+    monkeypatch.setattr(cache, "load", lambda source, linked: None)  # as in the first run
     ts.program("Y[n,o] = x[n] * Z[n,o]")(x=NUMBERS.random(30), Z=NUMBERS.random((30, 8)))
     (step,) = [part for text in made for part in text.split("\ndefine")[1:] if "_step0" in part.splitlines()[0]]
     assert step.count("!llvm.loop") == 1

@@ -10,6 +10,8 @@ from .given_sizes import add_sizes, inputs_for
 from .show import read
 from .with_gradient import seeds, with_gradient
 
+KERNEL = ".kernel"
+OURS = (KERNEL, ".object", ".verdict")
 EXAMPLES = """\
 examples:
   tensorswap cache info                     where kernels lie, how many, how large
@@ -44,11 +46,12 @@ def run(chosen: argparse.Namespace) -> None:
     if place is None:
         print("no folder can be written to: kernels are not kept")
         return
-    files = [path for path in place.glob("*.kernel") if path.is_file()]  # a folder may hold what is not ours
+    files = [path for path in place.iterdir() if path.suffix in OURS and path.is_file()]  # some may not be ours
+    kernels = sum(path.suffix == KERNEL for path in files)
     size = sum(path.stat().st_size for path in files)
-    print(f"{place}: {len(files)} kernels, {size / 1e6:.1f} MB")
+    print(f"{place}: {kernels} kernels, {size / 1e6:.1f} MB")
     if action == "clear":
-        for path in (*files, *place.glob("*.verdict")):
+        for path in files:
             path.unlink(missing_ok=True)
         print("cleared")
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 from llvmlite import binding
 from llvmlite import ir as llvm
 
 from . import ir
+from .common import Common, common
 from .functions import INSTRUCTIONS, LIBRARY, Made, made
 from .functions import REAL as FUNCTIONS
+from .modules import Effort, Function, Modules, Target
 from .registers import registers
 from .tile import FORMS, Block, becomes_vectors, in_pairs, stays_rolled, written_out
 from .turned import Turned
@@ -34,7 +36,6 @@ SCALAR = 3  # elements that are too few for a vector
 ASIDE = 12  # assignments of a loop of which two vectors run side by side, at most
 FEW = 16  # steps of a loop that never looks at that word
 OUT = 4  # steps that are written out, of a recurrence that stays in registers
-UNIT = 600  # instructions of a module that is long enough
 UNSTOPPED = 2**16  # steps of a loop without loops in it between two looks at that word
 
 NUMBER, BIT = llvm.IntType(64), llvm.IntType(1)
@@ -73,76 +74,55 @@ def entry(kernel: ir.Kernel) -> tuple[list[ir.Memory], ir.Body]:
     return parameters, (*first, ir.For(ir.PART, ir.Load(start, ir.ZERO), past, ir.ONE, (*each, *kernel.body)))
 
 
-def write(
-    name: str, parameters: list[ir.Memory], body: ir.Body, launch: Launcher, target: tuple[str, str]
-) -> list[Any]:
-    """A function of memories, and the functions that it calls, as modules for a machine of a triple and data layout."""
+def write(parameters: list[ir.Memory], body: ir.Body, launch: Launcher, modules: Modules) -> str:
+    """A function of memories, and the functions that it calls. Gives its symbol."""
     kind = llvm.FunctionType(llvm.VoidType(), [type_of(memory.type).as_pointer() for memory in parameters])
-    units = Units(name, target)
-    function = llvm.Function(units.with_room(), kind, name)
-    printer = Printer(function, launch, units, body)
+    function = modules.begin(_effort(body), kind, modules.next())
+    printer = Printer(function, launch, modules, body)
     for memory, code in zip(parameters, function.args, strict=True):
         printer.memories[memory.name] = code
     printer.body(body)
     printer.builder.ret_void()
-    return units.modules
+    return str(modules.end(function).name)
 
 
-class StepFunction(llvm.Function):  # type: ignore[misc]  # llvmlite has no types
-    """A function whose text is made once, when it is written to its end."""
-
-    @cached_property
-    def text(self) -> str:
-        return str(super().__str__())
-
-    @property
-    def meaning(self) -> str:
-        """All but its name."""
-        return self.text[self.text.index("(") :]
-
-    def __str__(self) -> str:
-        return self.text
+def texts(parameters: list[ir.Memory], body: ir.Body, launch: Launcher, target: Target) -> list[str]:
+    """The modules of one function, with all that it calls, to look at."""
+    found: list[str] = []
+    modules = Modules("kernel", target, lambda name, text: found.append(text))
+    write(parameters, body, launch, modules)
+    modules.finish()
+    return found
 
 
-class Units:
-    """The modules of a kernel: LLVM can work on several at once."""
+def _common_function(call: Common, launch: Launcher, modules: Modules, name: str) -> Function:
+    function = modules.begin(Effort.COMMON, _type_of_call(call), name)
+    printer = Printer(function, launch, modules, (call.statement,), call.variables)
+    for memory, code in zip(call.memories, function.args, strict=False):
+        printer.memories[memory.name] = code
+    for variable, code in zip(call.variables, function.args[len(call.memories) :], strict=True):
+        printer.set(variable, code)
+    printer.statement(call.statement)
+    printer.builder.ret_void()
+    return function
 
-    def __init__(self, name: str, target: tuple[str, str]) -> None:
-        self.name = name
-        self.target = target
-        self.modules: list[Any] = []
-        self.written = 0  # instructions in the last
-        self.functions: dict[str, StepFunction] = {}  # by their meaning
 
-    def with_room(self) -> Any:
-        """The module that the next function goes to."""
-        if not self.modules or self.written > UNIT:
-            module = llvm.Module(f"{self.name}_{len(self.modules)}")
-            module.triple, module.data_layout = self.target
-            self.modules.append(module)
-            self.written = 0
-        return self.modules[-1]
-
-    def kept(self, function: StepFunction) -> StepFunction:
-        """The function, or an earlier one that does the same: layers of a model and heads have many."""
-        same = self.functions.setdefault(function.meaning, function)
-        if same is not function:
-            del function.module.globals[function.name]
-        elif function.module is self.modules[-1]:
-            self.written += sum(len(block.instructions) for block in function.blocks)
-        return same
+def _type_of_call(call: Common) -> Any:
+    pointers = [type_of(memory.type).as_pointer() for memory in call.memories]
+    return llvm.FunctionType(llvm.VoidType(), [*pointers, *(type_of(variable.type) for variable in call.variables)])
 
 
 class Printer:
     """Writes the body of one function."""
 
     def __init__(
-        self, function: Any, launch: Launcher, units: Units, body: ir.Body, given: Sequence[ir.Variable] = ()
+        self, function: Any, launch: Launcher, modules: Modules, body: ir.Body, given: Sequence[ir.Variable] = ()
     ) -> None:
         self.function = function
         self.module = function.module
         self.launch = launch
-        self.units = units
+        self.modules = modules
+        self.effort = next(effort for effort in Effort if effort.value in self.module.namedmetadata)
         self.builder = llvm.IRBuilder(function.append_basic_block("entry"))
         self.sets = Counter(n.variable.name for n in ir.statements(body) if isinstance(n, ir.Set))
         self.sets.update(variable.name for variable in given)
@@ -169,6 +149,8 @@ class Printer:
             case ir.Store(memory=memory, offset=offset, value=value):
                 code = self.value(value)
                 builder.store(code, self.place(memory, offset))
+            case ir.For() if self.effort is Effort.ONCE and _effort((node,)) is not Effort.ONCE:
+                self.function_of((node,), *ir.free((node,)), self.modules.next(), apart=False)
             case ir.For():
                 self.loop(node)
             case ir.While():
@@ -186,10 +168,14 @@ class Printer:
                 self.memories[memory.name] = builder.inttoptr(self.value(address), kind)
             case ir.Step():
                 self.step(node)
-            case ir.TileCall():
-                self.tile(node)
-            case ir.Turn():
-                self.turn(node)
+            case ir.TileCall() | ir.Turn():
+                call = None if self.effort is Effort.COMMON else common(node)
+                if call is not None:
+                    self.call_common(call)
+                elif isinstance(node, ir.TileCall):
+                    self.tile(node)
+                else:
+                    self.turn(node)
             case ir.Launch(kernel=kernel, parts=parts, context=context, threads=threads):
                 self.launch(builder, node, [self.value(v) for v in (kernel, parts, context, threads)])
             case ir.Serve():
@@ -210,28 +196,39 @@ class Printer:
 
     def step(self, node: ir.Step) -> None:
         """No two tensors of a step share memory, and LLVM is told so."""
-        variables, memories = node.free
+        self.function_of(node.body, *node.free, f"{self.function.name}_step{node.number}", apart=True)
+
+    def function_of(
+        self, body: ir.Body, variables: list[ir.Variable], memories: list[ir.Memory], name: str, apart: bool
+    ) -> None:
+        """Writes a function, and its call. Its memories are `apart` if no two share numbers."""
         arguments = [self.value(v) for v in variables] + [self.memories[m.name] for m in memories]
         kind = llvm.FunctionType(llvm.VoidType(), [a.type for a in arguments])
-        function = StepFunction(self.units.with_room(), kind, f"{self.function.name}_step{node.number}")
-        if function.module is self.module:
-            function.linkage = "internal"
+        function = self.modules.begin(_effort(body), kind, name)
         function.attributes.add("noinline")
-        inner = Printer(function, self.launch, self.units, node.body, variables)
+        inner = Printer(function, self.launch, self.modules, body, variables)
         for variable, code in zip(variables, function.args, strict=False):
             inner.set(variable, code)
         for memory, code in zip(memories, function.args[len(variables) :], strict=True):
-            code.add_attribute("noalias")
+            if apart:
+                code.add_attribute("noalias")
             inner.memories[memory.name] = code
-        inner.body(node.body)
+        inner.body(body)
         inner.builder.ret_void()
-        self.builder.call(self.seen(self.units.kept(function)), arguments)
+        self.builder.call(self.seen(self.modules.end(function)), arguments)
+
+    def call_common(self, call: Common) -> None:
+        builder = self.builder
+        write = partial(_common_function, call, self.launch, self.modules)
+        symbol = self.modules.shared(f"{registers()} {call.name}", write)
+        function = self.module.globals.get(symbol) or llvm.Function(self.module, _type_of_call(call), symbol)
+        starts = [builder.gep(self.memories[memory.name], [self.value(at)]) for memory, at in call.places]
+        builder.call(function, [*starts, *(self.value(value) for value in call.values)])
 
     def seen(self, function: Any) -> Any:
         """A function as this module sees it."""
         if function.module is self.module:
             return function
-        assert function.linkage != "internal", "steps are called by their kernel, which is in the first module"
         return self.module.globals.get(function.name) or llvm.Function(self.module, function.ftype, function.name)
 
     def tile(self, node: ir.TileCall) -> None:
@@ -559,7 +556,7 @@ class Printer:
         kind = llvm.FunctionType(type_of(made.value.type), [c.type for c in codes])
         function = llvm.Function(self.module, kind, name)
         function.linkage = "internal"
-        inner = Printer(function, self.launch, self.units, made.body, made.arguments)
+        inner = Printer(function, self.launch, self.modules, made.body, made.arguments)
         for variable, code in zip(made.arguments, function.args, strict=True):
             inner.set(variable, code)
         inner.body(made.body)
@@ -589,6 +586,24 @@ class Printer:
             found.linkage, found.global_constant = "internal", True
             found.initializer = llvm.Constant(kind, list(table.numbers))
         return found
+
+
+def _effort(body: ir.Body) -> Effort:
+    """What LLVM has to do for a function. Loops over elements that stand beside steps become functions."""
+    statements = list(ir.statements(body))
+    if any(isinstance(n, ir.Step) for n in statements):
+        return Effort.ONCE
+    return Effort.LOOPS if any(_is_work(n) for n in statements) else Effort.PLACES
+
+
+def _is_work(node: ir.Statement) -> bool:
+    match node:
+        case ir.Set(variable=ir.Variable(type=type)):
+            return type.real
+        case ir.TileCall() | ir.Turn():
+            return common(node) is None
+        case _:
+            return isinstance(node, ir.Store | ir.While | ir.Serve)
 
 
 def _is_few(node: ir.Statement) -> bool:

@@ -1,22 +1,22 @@
 """Machine code on disk, by the content of its source: a bad file costs time, never correctness.
 
-One file holds one kernel: a line with a checksum of all that follows, a line with the key and the symbol, then its
-object files. Files are written beside their place and moved there at once, so that many processes may compile the same
-kernel at the same time; whatever is damaged, foreign or unreadable is compiled again.
+A file of a kernel has its key, its symbol and the names of its objects, which are files of their own: kernels that were
+compiled together share them. The first line of each is a checksum of all that follows. Files are written beside their
+place and moved there at once, so that many processes may compile the same kernel at the same time; whatever is damaged,
+foreign or unreadable is compiled again.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import json
 import os
 import platform
 import stat
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -29,16 +29,18 @@ from llvmlite.binding import get_host_cpu_features, get_host_cpu_name
 from ..errors import SwapWarning
 
 LARGEST = 1 << 30  # bytes of a file that is read at all
-WRITES_CODE = ("run.launch", "run.machine_code", "run.runner")  # with all of kernel/
+WRITES_CODE = ("run.compile", "run.launch", "run.machine_code", "run.runner")  # with all of kernel/
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True)
 class ObjectCode:
-    """What the compiler made of a source: the name of its function, and its object files."""
+    """What the compiler made of a source: the name of its function, objects, by their names, of which other sources
+    have functions too, and the names of objects that are in memory already."""
 
     symbol: str
-    objects: list[bytes]
+    objects: dict[str, bytes]
+    others: tuple[str, ...] = ()
 
 
 @cache
@@ -156,23 +158,35 @@ def _checksum(name: str, content: bytes) -> bytes:
     return hashlib.sha256(name.encode() + b"\n" + content).hexdigest().encode()
 
 
-def load(source: str) -> ObjectCode | None:
-    """The kept code of a source, if it is whole."""
+def load(source: str, linked: Container[str]) -> ObjectCode | None:
+    """The kept code of a source, if all of it is there and whole. What is linked is not read."""
     content = read(f"{key(source)}.kernel")
     if content is None:
         return None
     try:
-        head, _, rest = content.partition(b"\n")
-        entry = json.loads(head)
-        ends = list(itertools.accumulate(entry["sizes"], initial=0))
-        if entry["key"] != key(source) or entry["symbol"] != symbol(source) or ends[-1] != len(rest) or not rest:
+        entry = json.loads(content)
+        if entry["key"] != key(source):
             return None
-        return ObjectCode(entry["symbol"], [rest[low:high] for low, high in itertools.pairwise(ends)])
+        symbol, names = str(entry["symbol"]), [str(name) for name in entry["objects"]]
     except (ValueError, KeyError, TypeError, RecursionError):  # whole, but of another making
         return None
+    objects = {name: read(f"{name}.object") for name in names if name not in linked}
+    found = {name: code for name, code in objects.items() if code}
+    others = tuple(name for name in names if name in linked)
+    return ObjectCode(symbol, found, others) if len(found) == len(objects) else None
+
+
+_written: set[Path] = set()  # objects that this process keeps there
 
 
 def save(source: str, made: ObjectCode) -> None:
     """Keeps code for the next process."""
-    entry = {"key": key(source), "symbol": made.symbol, "sizes": [len(code) for code in made.objects]}
-    write(f"{key(source)}.kernel", json.dumps(entry).encode() + b"\n" + b"".join(made.objects))
+    place = folder()
+    if place is None:
+        return
+    for name, code in made.objects.items():
+        if place / name not in _written:
+            write(f"{name}.object", code)
+            _written.add(place / name)
+    entry = {"key": key(source), "symbol": made.symbol, "objects": [*made.objects, *made.others]}
+    write(f"{key(source)}.kernel", json.dumps(entry).encode())

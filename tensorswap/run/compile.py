@@ -12,12 +12,13 @@ from functools import partial
 
 from ..kernel import llvm, python
 from ..kernel.ir import Body, Kernel, Memory
+from ..kernel.modules import Modules
 from . import cache as disk
 from . import machine_code
 from .cores import cores
 from .interrupt import interruptibly
 from .launch import introduce, launch
-from .linking import link
+from .linking import link, linked
 from .shared_work import Job, SharedWork
 
 Function = tuple[list[Memory], Body]  # of pointers to words
@@ -33,6 +34,7 @@ class Compiled:
 
 
 kernels: dict[str, Compiled] = {}  # of this process, by the text of each
+common: dict[str, tuple[str, str]] = {}  # functions that kernels share, by what they do: symbol and object
 _one_at_a_time = threading.RLock()
 
 
@@ -60,11 +62,11 @@ def _make(wanted: dict[str, Callable[[], Function]]) -> None:
 
 def _found(source: str) -> bool:
     """Takes a function from the disk, if it is kept there."""
-    kept = disk.load(source)
+    kept = disk.load(source, linked)
     if kept is None:
         return False
     try:
-        kernels[source] = Compiled(link(kept.objects, kept.symbol), fresh=False)
+        kernels[source] = Compiled(link(kept), fresh=False)
     except Exception:  # whatever the linker says of code that is not ours: it is compiled again
         return False
     return True
@@ -72,20 +74,26 @@ def _found(source: str) -> bool:
 
 def _compile(wanted: dict[str, Callable[[], Function]]) -> None:
     """All at once: while LLVM works on some modules, others are written."""
-    target = machine_code.layout()
+    batch = disk.symbol("\n".join((*wanted, *(symbol for symbol, _ in common.values()))))
+    symbols: dict[str, str] = {}
+    jobs: dict[str, Job] = {}
     with SharedWork(machine_code.object_code, cores() - 1) as work:
-        made: dict[str, list[Job]] = {}
+        modules = Modules(batch, machine_code.target(), lambda name, text: jobs.update({name: work.add(text)}), common)
         for source, function in wanted.items():
-            modules = llvm.write(disk.symbol(source), *function(), launch, target)
-            made[source] = [work.add(str(module)) for module in modules]
+            symbols[source] = llvm.write(*function(), launch, modules)
+        modules.finish()
+        objects = {}
         told = time.monotonic()
-        for position, (source, jobs) in enumerate(made.items()):
+        for position, (name, job) in enumerate(jobs.items()):
             if time.monotonic() - told > 1:
                 told = time.monotonic()
-                print(f"compiling kernel {position + 1} of {len(made)}", file=sys.stderr, flush=True)
-            code = disk.ObjectCode(disk.symbol(source), [work.result(job) for job in jobs])
-            disk.save(source, code)
-            kernels[source] = Compiled(link(code.objects, code.symbol), fresh=True)
+                print(f"compiling part {position + 1} of {len(jobs)}", file=sys.stderr, flush=True)
+            objects[name] = work.result(job)
+    for source, symbol in symbols.items():
+        code = disk.ObjectCode(symbol, objects, tuple(modules.needed))
+        disk.save(source, code)
+        kernels[source] = Compiled(link(code), fresh=True)
+    common.update(modules.common)
 
 
 if hasattr(os, "register_at_fork"):  # a fork waits for the kernels at hand: its child could not open the lock

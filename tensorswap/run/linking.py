@@ -7,6 +7,8 @@ from typing import Any
 
 from llvmlite import binding
 
+from .cache import ObjectCode
+
 
 @cache
 def _engine() -> Any:
@@ -17,10 +19,16 @@ def _engine() -> Any:
     return binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
 
 
-def link(objects: list[bytes], symbol: str) -> int:
-    """Where a function of these objects lies in memory."""
+linked: set[str] = set()  # names of objects that are in memory, whichever kernel brought them
+
+
+def link(made: ObjectCode) -> int:
+    """Where a function lies in memory."""
+    assert linked.issuperset(made.others), "functions that kernels share are linked first"
     engine = _engine()
-    for code in objects:
-        engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    new = made.objects.keys() - linked
+    for name in new:
+        engine.add_object_file(binding.ObjectFileRef.from_data(made.objects[name]))
     engine.finalize_object()
-    return int(engine.get_function_address(symbol))
+    linked.update(new)
+    return int(engine.get_function_address(made.symbol))

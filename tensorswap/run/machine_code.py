@@ -19,6 +19,7 @@ from llvmlite import binding
 from llvmlite.binding import ffi
 
 from ..errors import ArgumentError, TrustError
+from ..kernel.modules import Effort, Target
 
 FULL = 3
 
@@ -47,22 +48,23 @@ def codegen() -> Any:
         return cpu_target.target_context.codegen()
 
 
-def layout() -> tuple[str, str]:
-    """The triple and the data layout of this machine, which every module carries."""
-    return str(binding.get_process_triple()), str(codegen().target_data)
+def target() -> Target:
+    """What modules are compiled for here."""
+    return Target(str(binding.get_process_triple()), str(codegen().target_data), f"level {level}")
 
 
 _own = threading.local()
 
 
-def machine() -> Any:
+def machine(effort: Effort = Effort.LOOPS) -> Any:
     """A target machine of this thread's own, with Numba's settings."""
     found: dict[int, Any] = _own.__dict__.setdefault("machines", {})
-    if level not in found:
-        options: dict[str, Any] = {"opt": level}
+    wanted = 0 if effort is Effort.ONCE else level
+    if wanted not in found:
+        options: dict[str, Any] = {"opt": wanted}
         codegen()._customize_tm_options(options)
-        found[level] = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(**options)
-    return found[level]
+        found[wanted] = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(**options)
+    return found[wanted]
 
 
 def _unlocked(name: str) -> Callable[..., Any]:
@@ -92,16 +94,43 @@ def optimised(text: str) -> Iterator[Any]:
         options = binding.create_pipeline_tuning_options(speed_level=level)
         options.slp_vectorization = False
         passes = binding.create_pass_builder(machine(), options)
-        _unlocked("LLVMPY_RunNewModulePassManager")(passes.getModulePassManager(), module, passes)
+        _unlocked("LLVMPY_RunNewModulePassManager")(_manager(passes, effort_of(text)), module, passes)
         yield module
     finally:
         module.close()  # before its context
 
 
+def effort_of(text: str) -> Effort:
+    """Of the module of a text, by its mark."""
+    return next((effort for effort in Effort if f"!{effort.value} = " in text), Effort.LOOPS)
+
+
+FEW = (
+    "sroa",
+    "simplify_cfg",
+    "instruction_combine",
+    "loop_rotate",
+    "new_gvn",
+    "instruction_combine",
+    "simplify_cfg",
+    "dead_code_elimination",
+)  # passes for functions that have no loops over elements: nothing becomes vectors, nothing is worth writing out
+
+
+def _manager(passes: Any, effort: Effort) -> Any:
+    """What LLVM does with a module."""
+    if level == 0 or effort in (Effort.LOOPS, Effort.COMMON):
+        return passes.getModulePassManager()
+    manager = binding.create_new_module_pass_manager()
+    for name in FEW:
+        getattr(manager, f"add_{name}_pass")()
+    return manager
+
+
 def object_code(text: str) -> bytes:
     """The machine code of a module."""
     with optimised(text) as module, ffi.OutputString() as problem:
-        buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory")(machine(), module, OBJECT, problem)
+        buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory")(machine(effort_of(text)), module, OBJECT, problem)
         if not buffer:
             raise RuntimeError(str(problem))
     try:

@@ -19,9 +19,9 @@ def machine_text(made: Executable, stage: str) -> str:
 
 def _kernel(number: int, kernel: Lowered, stage: str, comment: str) -> str:
     head = [f"kernel {number}", *(show(statement) for statement in kernel.nest.statements)]
-    written = llvm.write(f"kernel_{number}", *llvm.entry(kernel.kernel), launch, machine_code.layout())
     texts = []
-    for module in written:
-        with machine_code.optimised(str(module)) as best:
-            texts.append(str(best) if stage == "llvm" else machine_code.machine().emit_assembly(best))
+    for text in llvm.texts(*llvm.entry(kernel.kernel), launch, machine_code.target()):
+        with machine_code.optimised(text) as best:
+            machine = machine_code.machine(machine_code.effort_of(text))
+            texts.append(str(best) if stage == "llvm" else machine.emit_assembly(best))
     return "\n".join([*(comment + line for line in head), *texts])

@@ -1,0 +1,150 @@
+"""Which module of LLVM a function goes to: modules are what cores compile side by side, and each costs time of its own.
+
+Functions of several kernels share modules, if LLVM has as much to do for them. Those that do the same are written once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+from llvmlite import ir as llvm
+
+
+class Effort(Enum):
+    """How much LLVM does for a module; its mark."""
+
+    LOOPS = "tensorswap.loops"  # loops over elements: all that it can
+    COMMON = "tensorswap.common"  # the same, for functions that other kernels will call too
+    PLACES = "tensorswap.places"  # loops that compute places and call functions: no loop becomes another
+    ONCE = "tensorswap.once"  # what runs once for many others: it compiles as fast as it can
+
+
+# Instructions of a module that is long enough: what it costs beside them is a tenth of their time or less.
+UNIT = {Effort.LOOPS: 200, Effort.COMMON: 300, Effort.PLACES: 600, Effort.ONCE: 1200}
+
+FIRST = 60  # of the first with loops, twice as many of the second: a core that waits for work costs more
+
+
+@dataclass(frozen=True)
+class Target:
+    """What modules are for: a machine, and a way to optimise."""
+
+    triple: str
+    layout: str
+    way: str
+
+
+class Function(llvm.Function):  # type: ignore[misc]  # llvmlite has no types
+    """A function whose text is made once, when it is written to its end."""
+
+    @cached_property
+    def text(self) -> str:
+        return str(super().__str__())
+
+    @property
+    def meaning(self) -> str:
+        """All but its name."""
+        return self.text[self.text.index("(") :]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(eq=False)
+class Unit:
+    """A module: how many instructions it has room for, and how many functions are begun and not ended."""
+
+    module: Any
+    room: int
+    begun: int = 0
+
+
+class Modules:
+    """Those of kernels that are compiled together."""
+
+    def __init__(
+        self,
+        name: str,
+        target: Target,
+        take: Callable[[str, str], None],
+        linked: Mapping[str, tuple[str, str]] = MappingProxyType({}),
+    ) -> None:
+        """`take` takes the text of a module, with the name that its object will have, as soon as it is full. `linked`
+        has functions that are in memory already, by their meaning: symbol and object."""
+        self.name = name
+        self.target = target
+        self.take = take
+        self.linked = linked
+        self.open: dict[str, Unit] = {}  # by the names of objects
+        self.last: dict[Effort, Unit] = {}
+        self.taken = 0
+        self.loops = 0  # modules with loops
+        self.functions: dict[str, Function] = {}  # by their meaning
+        self.common: dict[str, tuple[str, str]] = {}  # the like of `linked`, written here
+        self.needed: dict[str, None] = {}  # objects in memory that are called
+        self.count = 0
+
+    def next(self) -> str:
+        """The name of a kernel, or of a function that is not the step of one."""
+        self.count += 1
+        return f"{self.name}_{self.count}"
+
+    def begin(self, effort: Effort, kind: Any, name: str) -> Function:
+        """A new function, in a module with room for it."""
+        unit = self.last.get(effort)
+        if unit is None or unit.room < 0:
+            module = llvm.Module(f"{self.name}.{self.taken + len(self.open)}")
+            module.triple, module.data_layout = self.target.triple, self.target.layout
+            module.add_named_metadata(effort.value)
+            unit = self.last[effort] = self.open[module.name] = Unit(module, self._next_room(effort))
+        unit.begun += 1
+        return Function(unit.module, kind, name)
+
+    def _next_room(self, effort: Effort) -> int:
+        if effort is not Effort.LOOPS:
+            return UNIT[effort]
+        self.loops += 1
+        return min(UNIT[effort], FIRST * self.loops)
+
+    def end(self, function: Function) -> Function:
+        """A function that is written to its end, or an earlier one that does the same: layers and heads have many."""
+        name = function.module.name
+        unit = self.open[name]
+        unit.begun -= 1
+        same = self.functions.setdefault(function.meaning, function)
+        if same is function:
+            unit.room -= sum(len(block.instructions) for block in function.blocks)
+        else:
+            del function.module.globals[function.name]
+        if unit.room < 0 and not unit.begun:
+            self._give(name)
+        return same
+
+    def finish(self) -> None:
+        """Nothing more will be written."""
+        for name in list(self.open):
+            self._give(name)
+
+    def _give(self, name: str) -> None:
+        module = self.open.pop(name).module
+        self.taken += 1
+        if any(function.blocks for function in module.functions):
+            self.take(name, str(module))
+
+    def shared(self, meaning: str, write: Callable[[str], Function]) -> str:
+        """The symbol of a function that kernels have in common, which `write` writes under a name."""
+        known = hashlib.sha256(f"{self.target} {meaning}".encode()).hexdigest()
+        if known in self.linked:
+            symbol, name = self.linked[known]
+            self.needed[name] = None
+            return symbol
+        if known not in self.common:
+            function = self.end(write(self.next()))
+            self.common[known] = function.name, function.module.name
+        return self.common[known][0]
