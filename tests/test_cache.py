@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -221,3 +223,57 @@ def test_what_kernels_call_is_part_of_their_key(tmp_path: Path, monkeypatch: pyt
         found.append(cache.stamp.__wrapped__())
     assert found[0] == cache.stamp()
     assert len(set(found)) == 4
+
+
+SHARED = """
+import numpy as np, tensorswap as ts
+from tensorswap.run import compile as c
+A = np.random.default_rng(0).random((40, 40))
+made = {}
+for name in NAMES:
+    program = ts.program({
+        "product": "Y[i,j] += A[i,k] * A[k,j]",
+        "softplus": "Y[i,j] += A[i,k] * A[k,j]\\nZ[i,j] = log(1 + exp(Y[i,j]))",
+        "turned": "Y[i,j] += A[i,k] * A[j,k]",
+    }[name])
+    assert np.allclose(program(A=A), program.run_reference(A=A)), name
+    kernels = [k.kernel for p in program._caller.prepared.values() for k in p.executable.kernels]
+    made[name] = any(k.fresh for k in c.compiled(kernels))
+print(" ".join("fresh" if fresh else "kept" for fresh in made.values()), len(c.common))
+"""
+
+
+def shared(names: list[str]) -> str:
+    return SHARED.replace("NAMES", repr(names))
+
+
+def test_programs_share_tiles_in_a_process_and_find_them_again_one_by_one(tmp_path: Path) -> None:
+    """The second program calls a tile that was compiled for the first; a process that has it alone finds both."""
+    told, alone = outcome(session(tmp_path, shared(["product", "softplus"]))).split(), tmp_path / "alone"
+    assert told[:2] == ["fresh", "fresh"]
+    assert outcome(session(alone, shared(["product"]))).split()[-1] == told[-1], "one tile for both"
+    assert outcome(session(tmp_path, shared(["softplus"]))) == "kept 0"
+    assert outcome(session(tmp_path, shared(["turned", "softplus", "product"]))).split()[:3] == [
+        "fresh",
+        "kept",
+        "kept",
+    ]
+
+
+def test_an_object_that_is_gone_is_compiled_again(tmp_path: Path) -> None:
+    """All programs that had a part in it, whichever comes first."""
+    assert outcome(session(tmp_path, shared(["product", "softplus"]))).split()[:2] == ["fresh", "fresh"]
+    gone = [path for path in tmp_path.glob("*.object") if path.name in _objects(tmp_path)]
+    assert gone, "both programs need one"
+    for path in gone:
+        path.unlink()
+    assert outcome(session(tmp_path, shared(["softplus", "product"]))).split()[:2] == ["fresh", "fresh"]
+    assert outcome(session(tmp_path, shared(["product", "softplus"]))).split()[:2] == ["kept", "kept"]
+
+
+def _objects(folder: Path) -> set[str]:
+    """The files of objects that several kernels need."""
+    named = Counter(
+        name for path in folder.glob("*.kernel") for name in json.loads(path.read_bytes().splitlines()[1])["objects"]
+    )
+    return {f"{name}.object" for name, count in named.items() if count > 1}

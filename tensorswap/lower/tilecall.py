@@ -215,11 +215,18 @@ class TileWriter:
             (self.found.row, self.tiling.rows, ROW),
             (self.found.column, self.tiling.columns, COLUMN),
         ):
-            low, high = self.tiling.ranges[name]
-            past = constant(high)
-            if not kernel.is_zero(low) or past is None or past % step:
+            if not self.comes_out_even(name, step):
                 result.append(compare("<", self.layout.index(name), start))
         return result
+
+    def comes_out_even(self, name: str, step: int) -> bool:
+        """Whether tiles of so many values cover all of an index, or of any strip of it, and nothing twice."""
+        low, high = self.tiling.ranges[name]
+        if self.scope.strips.get(name) == (low, high):
+            size = constant(self.layout.size(name))
+            return size is not None and size % step == 0 and self.layout.least[name] % step == 0
+        past = constant(high)
+        return kernel.is_zero(low) and past is not None and past % step == 0
 
     def corners(self) -> list[tuple[Value, Value]]:
         """For each guard, the least and the greatest value over the tile of what must be at least 0."""
@@ -271,7 +278,10 @@ class TileWriter:
                 else:
                     highs.append(rest + 1)
             smallest, greatest = scope.set("least", extreme("max", lows)), scope.set("most", extreme("min", highs))
-            for first, past in ((smallest, least(greatest, low_k)), (most(smallest, high_k), greatest)):
+            steps = [self.form(bound).terms[k] for bound in (*found.bounds, *found.masks)]
+            below = [(smallest, least(greatest, low_k))] if Number(1) in steps else []
+            above = [(most(smallest, high_k), greatest)] if any(step != Number(1) for step in steps) else []
+            for first, past in (*below, *above):
                 with scope.loop(k, first, past):
                     factor = scope.set("number", self.write.element(found.a.access) * self.scale())
                     columns = scope.counted(self.column, COLUMN, first_column + self.tiling.columns)
