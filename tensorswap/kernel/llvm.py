@@ -593,6 +593,8 @@ def _effort(body: ir.Body) -> Effort:
     statements = list(ir.statements(body))
     if any(isinstance(n, ir.Step) for n in statements):
         return Effort.ONCE
+    if any(isinstance(n, ir.Launch | ir.Serve) for n in statements):
+        return Effort.PLACES
     return Effort.LOOPS if any(_is_work(n) for n in statements) else Effort.PLACES
 
 
@@ -603,7 +605,7 @@ def _is_work(node: ir.Statement) -> bool:
         case ir.TileCall() | ir.Turn():
             return common(node) is None
         case _:
-            return isinstance(node, ir.Store | ir.While | ir.Serve)
+            return isinstance(node, ir.Store | ir.While)
 
 
 def _is_few(node: ir.Statement) -> bool:
