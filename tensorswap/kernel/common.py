@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from . import ir
 
-SHORT = 32  # steps of a sum, or of a copy, that take no longer than a call
+SMALL = 16  # steps of a loop that runs faster if their number is known
+SHORT = 48  # steps of a sum, or of a copy, that take no longer than a call
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,9 @@ def _tile(node: ir.TileCall) -> Common | None:
         return ir.Panel(memory, ir.ZERO, given.take(old.row), given.take(old.column))
 
     a, b, y = panel("a", node.a), panel("b", node.b), panel("y", node.y)
-    loops = tuple((given.take(count, (1,)), given.take(of_a), given.take(of_b)) for count, of_a, of_b in node.loops)
+    loops = tuple(
+        (given.take(count, range(SMALL)), given.take(of_a), given.take(of_b)) for count, of_a, of_b in node.loops
+    )
     scale, add = given.take(node.scale, (1,)), given.take(node.add)
     return given.common(node.tile.name, ir.TileCall(node.tile, a, b, y, loops, scale, add), at)
 

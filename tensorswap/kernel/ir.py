@@ -219,6 +219,7 @@ class For(Statement):
     plain: bool = False  # a step of it may go unstopped, so that it looks only now and then if its work is wanted
     at_once: tuple[int, int] | None = None  # lanes and vectors: so many that its steps are all of their lanes
     few: bool = False  # a few rounds, known before, which are written out
+    often: bool = False  # its steps are short and many: what it calls should be near
 
     @property
     def down(self) -> bool:

@@ -36,6 +36,7 @@ SCALAR = 3  # elements that are too few for a vector
 ASIDE = 12  # assignments of a loop of which two vectors run side by side, at most
 FEW = 16  # steps of a loop that never looks at that word
 OUT = 4  # steps that are written out, of a recurrence that stays in registers
+NEAR = 60  # parts of a step of a recurrence that takes little longer than its call
 UNSTOPPED = 2**16  # steps of a loop without loops in it between two looks at that word
 
 NUMBER, BIT = llvm.IntType(64), llvm.IntType(1)
@@ -89,7 +90,7 @@ def write(parameters: list[ir.Memory], body: ir.Body, launch: Launcher, modules:
 def texts(parameters: list[ir.Memory], body: ir.Body, launch: Launcher, target: Target) -> list[str]:
     """The modules of one function, with all that it calls, to look at."""
     found: list[str] = []
-    modules = Modules("kernel", target, lambda name, text: found.append(text))
+    modules = Modules("kernel", target, lambda effort, name, text: found.append(text))
     write(parameters, body, launch, modules)
     modules.finish()
     return found
@@ -202,14 +203,19 @@ class Printer:
         self, body: ir.Body, variables: list[ir.Variable], memories: list[ir.Memory], name: str, apart: bool
     ) -> None:
         """Writes a function, and its call. Its memories are `apart` if no two share numbers."""
-        arguments = [self.value(v) for v in variables] + [self.memories[m.name] for m in memories]
+        values = [self.value(variable) for variable in variables]
+        arguments = [code for code in values if not isinstance(code, llvm.Constant)]
+        arguments += [self.memories[memory.name] for memory in memories]
         kind = llvm.FunctionType(llvm.VoidType(), [a.type for a in arguments])
-        function = self.modules.begin(_effort(body), kind, name)
+        effort = _effort(body)
+        near = self.module if effort is self.effort is Effort.LOOPS and _is_short(body) else None
+        function = self.modules.begin(effort, kind, name, near)
         function.attributes.add("noinline")
         inner = Printer(function, self.launch, self.modules, body, variables)
-        for variable, code in zip(variables, function.args, strict=False):
-            inner.set(variable, code)
-        for memory, code in zip(memories, function.args[len(variables) :], strict=True):
+        given = iter(function.args)
+        for variable, code in zip(variables, values, strict=True):
+            inner.set(variable, code if isinstance(code, llvm.Constant) else next(given))
+        for memory, code in zip(memories, given, strict=True):
             if apart:
                 code.add_attribute("noalias")
             inner.memories[memory.name] = code
@@ -588,13 +594,15 @@ class Printer:
         return found
 
 
+def _is_short(body: ir.Body) -> bool:
+    return sum(1 for _ in ir.walk(body)) < NEAR
+
+
 def _effort(body: ir.Body) -> Effort:
     """What LLVM has to do for a function. Loops over elements that stand beside steps become functions."""
     statements = list(ir.statements(body))
     if any(isinstance(n, ir.Step) for n in statements):
-        return Effort.ONCE
-    if any(isinstance(n, ir.Launch | ir.Serve) for n in statements):
-        return Effort.PLACES
+        return Effort.LOOPS if any(isinstance(n, ir.For) and n.often for n in statements) else Effort.ONCE
     return Effort.LOOPS if any(_is_work(n) for n in statements) else Effort.PLACES
 
 
@@ -605,7 +613,7 @@ def _is_work(node: ir.Statement) -> bool:
         case ir.TileCall() | ir.Turn():
             return common(node) is None
         case _:
-            return isinstance(node, ir.Store | ir.While)
+            return isinstance(node, ir.Store | ir.While | ir.Serve)
 
 
 def _is_few(node: ir.Statement) -> bool:

@@ -17,17 +17,18 @@ from llvmlite import ir as llvm
 
 
 class Effort(Enum):
-    """How much LLVM does for a module; its mark."""
+    """How much LLVM does for a module; its mark. Functions call those of modules that stand before theirs."""
 
-    LOOPS = "tensorswap.loops"  # loops over elements: all that it can
-    COMMON = "tensorswap.common"  # the same, for functions that other kernels will call too
+    COMMON = "tensorswap.common"  # all that it can, for functions that other kernels will call too
+    LOOPS = "tensorswap.loops"  # the same: loops over elements
     PLACES = "tensorswap.places"  # loops that compute places and call functions: no loop becomes another
     ONCE = "tensorswap.once"  # what runs once for many others: it compiles as fast as it can
 
 
 # Instructions of a module that is long enough: what it costs beside them is a tenth of their time or less.
-UNIT = {Effort.LOOPS: 200, Effort.COMMON: 300, Effort.PLACES: 600, Effort.ONCE: 1200}
+UNIT = {Effort.COMMON: 300, Effort.LOOPS: 200, Effort.PLACES: 600, Effort.ONCE: 1200}
 
+MORE = 1500  # beyond that, of functions that should be near each other
 FIRST = 60  # of the first with loops, twice as many of the second: a core that waits for work costs more
 
 
@@ -60,6 +61,7 @@ class Function(llvm.Function):  # type: ignore[misc]  # llvmlite has no types
 class Unit:
     """A module: how many instructions it has room for, and how many functions are begun and not ended."""
 
+    effort: Effort
     module: Any
     room: int
     begun: int = 0
@@ -72,11 +74,11 @@ class Modules:
         self,
         name: str,
         target: Target,
-        take: Callable[[str, str], None],
+        take: Callable[[Effort, str, str], None],
         linked: Mapping[str, tuple[str, str]] = MappingProxyType({}),
     ) -> None:
-        """`take` takes the text of a module, with the name that its object will have, as soon as it is full. `linked`
-        has functions that are in memory already, by their meaning: symbol and object."""
+        """`take` takes a module as soon as it is full: the effort that it is worth, the name that its object will have,
+        and its text. `linked` has functions that are in memory already, by their meaning: symbol and object."""
         self.name = name
         self.target = target
         self.take = take
@@ -95,14 +97,19 @@ class Modules:
         self.count += 1
         return f"{self.name}_{self.count}"
 
-    def begin(self, effort: Effort, kind: Any, name: str) -> Function:
-        """A new function, in a module with room for it."""
+    def begin(self, effort: Effort, kind: Any, name: str, near: Any = None) -> Function:
+        """A new function, in a module with room for it, or, if that is not much too long, in the one of a function that
+        it should be near."""
         unit = self.last.get(effort)
-        if unit is None or unit.room < 0:
+        if near is not None and self.open[near.name].room > -MORE:
+            unit = self.open[near.name]
+        elif unit is not None and unit.room < 0:
+            unit = None
+        if unit is None:
             module = llvm.Module(f"{self.name}.{self.taken + len(self.open)}")
             module.triple, module.data_layout = self.target.triple, self.target.layout
             module.add_named_metadata(effort.value)
-            unit = self.last[effort] = self.open[module.name] = Unit(module, self._next_room(effort))
+            unit = self.last[effort] = self.open[module.name] = Unit(effort, module, self._next_room(effort))
         unit.begun += 1
         return Function(unit.module, kind, name)
 
@@ -132,10 +139,10 @@ class Modules:
             self._give(name)
 
     def _give(self, name: str) -> None:
-        module = self.open.pop(name).module
+        unit = self.open.pop(name)
         self.taken += 1
-        if any(function.blocks for function in module.functions):
-            self.take(name, str(module))
+        if any(function.blocks for function in unit.module.functions):
+            self.take(unit.effort, name, str(unit.module))
 
     def shared(self, meaning: str, write: Callable[[str], Function]) -> str:
         """The symbol of a function that kernels have in common, which `write` writes under a name."""

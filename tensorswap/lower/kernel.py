@@ -266,7 +266,9 @@ class KernelWriter:
         (loop,) = written
         assert isinstance(loop, kernel.For)
         whole = short_blocks.as_one(loop)
-        self.scope.add(loop if whole is None else self.outlined(short_blocks.comment_of(loop), [whole]))
+        self.scope.add(
+            replace(loop, often=True) if whole is None else self.outlined(short_blocks.comment_of(loop), [whole])
+        )
 
     @contextmanager
     def steps_of(self, block: ir.Block, first: Value = ZERO, past: Value | None = None) -> Iterator[None]:

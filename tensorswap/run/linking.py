@@ -26,7 +26,7 @@ def link(made: ObjectCode) -> int:
     """Where a function lies in memory."""
     assert linked.issuperset(made.others), "functions that kernels share are linked first"
     engine = _engine()
-    new = made.objects.keys() - linked
+    new = [name for name in made.objects if name not in linked]
     for name in new:
         engine.add_object_file(binding.ObjectFileRef.from_data(made.objects[name]))
     engine.finalize_object()
