@@ -228,7 +228,7 @@ def test_what_kernels_call_is_part_of_their_key(tmp_path: Path, monkeypatch: pyt
 SHARED = """
 import numpy as np, tensorswap as ts
 from tensorswap.run import compile as c
-A = np.random.default_rng(0).random((40, 40))
+A = np.random.default_rng(0).random((64, 64))
 made = {}
 for name in NAMES:
     program = ts.program({

@@ -94,9 +94,8 @@ def _compile(wanted: dict[str, Callable[[], Function]]) -> None:
                 told = time.monotonic()
                 print(f"compiling part {position + 1} of {len(jobs)}", file=sys.stderr, flush=True)
             objects[name] = work.result(job)
-    # Linked after what it calls, code finds it without a detour: a function is begun before those that it calls.
-    last_first = sorted(reversed(objects), key=lambda name: list(Effort).index(efforts[name]))
-    objects = {name: objects[name] for name in last_first}
+    # Linked after what it calls, code finds it without a detour. A function ends after those that it calls.
+    objects = {name: objects[name] for name in sorted(objects, key=lambda name: list(Effort).index(efforts[name]))}
     for source, symbol in symbols.items():
         code = disk.ObjectCode(symbol, objects, tuple(modules.needed))
         disk.save(source, code)
