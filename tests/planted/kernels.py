@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .fault import Fault
 
+SHARED = "tests/test_shared_tiles.py::"
 EDGES = "tests/test_edges_of_plans.py::"
 WINNERS = "tests/test_winners.py::"
 PASSES = "tests/test_passes.py::"
@@ -96,6 +97,36 @@ FAULTS = (
         "reasons = [] if keep is FALSE else self.edges()", "reasons = []",
         (EDGES + "test_programs_at_their_edges[a contraction that adds to another]",),
         "the last tile overlaps the one before it",
+    ),
+    Fault(
+        "strips of a whole number of tiles that begin anywhere", "skipped check", "lower/tilecall.py",
+        "size % step == 0 and self.layout.least[name] % step == 0", "size % step == 0",
+        (SHARED + "test_strips_with_and_without_a_rest[72-12]",),
+        "the last tile of a strip would add twice where it overlaps the one before it",
+    ),
+    Fault(
+        "a rest of a strip that nobody sees", "skipped check", "lower/tilecall.py",
+        "return size is not None and size % step == 0 and", "return size is not None and",
+        (SHARED + "test_strips_with_and_without_a_rest[57-8]",),
+        "the last tile of a strip would add twice where it overlaps the one before it",
+    ),
+    Fault(
+        "steps left over below a tile's common ones", "missing guard", "lower/tilecall.py",
+        "if Number(1) in steps else []", "if False else []",
+        (SHARED + "test_sums_under_guards[from the row on-33]",),
+        "rows whose sums begin before those of others would lose their first terms",
+    ),
+    Fault(
+        "steps left over above a tile's common ones", "missing guard", "lower/tilecall.py",
+        "if any(step != Number(1) for step in steps) else []", "if False else []",
+        (SHARED + "test_sums_under_guards[up to the row-33]",),
+        "rows whose sums end after those of others would lose their last terms",
+    ),
+    Fault(
+        "tiles of other strides are the same function", "stale key", "kernel/common.py",
+        "self.words.append(str(value.value))", 'self.words.append("")',
+        (SHARED + "test_products_of_one_process_that_differ_in_one_number[float64]",),
+        "the second product would step through memory as the first does",
     ),
     Fault(
         "panels without their mask", "missing guard", "lower/panels.py",

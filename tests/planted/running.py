@@ -69,6 +69,18 @@ FAULTS = (
         "a flipped bit ends in a signal",
     ),
     Fault(
+        "objects that are gone are not missed", "skipped check", "run/cache.py",
+        "if len(found) == len(objects) else None", "",
+        (CACHE + "test_an_object_that_is_gone_is_compiled_again",),
+        "the linker would end the process where it finds no symbol",
+    ),
+    Fault(
+        "functions that kernels share are not told to those who find them on disk", "skipped check", "run/compile.py",
+        "disk.ObjectCode(symbol, objects, tuple(modules.needed))", "disk.ObjectCode(symbol, objects)",
+        (CACHE + "test_programs_share_tiles_in_a_process_and_find_them_again_one_by_one",),
+        "another process would not load them, and the linker would end it",
+    ),
+    Fault(
         "kernels outlive the code that made them", "stale key", "run/cache.py",
         "return repr((versions, _helpers(), get_host_cpu_name()", "return repr((versions, get_host_cpu_name()",
         (CACHE + "test_what_kernels_call_is_part_of_their_key",),

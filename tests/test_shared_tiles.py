@@ -1,0 +1,95 @@
+"""Tiles as functions that kernels share, and where they end: strips with and without a rest, sums under guards."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensorswap as ts
+from tensorswap.plan import nest
+from tests.test_planner import check
+
+pytestmark = pytest.mark.compiled
+
+TWO_LAYERS = """
+H[b,i,j] += X[b,i,j]
+H[b,i,j] += X[b,i,k] * W[k,j] / 8
+Z[b,i,j] = tanh(H[b,i,j])
+Y[b,i,j] += H[b,i,j]
+Y[b,i,j] += Z[b,i,k] * V[k,j]
+loss += Y[b,i,j] ** 2
+"""
+
+
+def layers(rows: int) -> tuple[ts.Program, dict[str, np.ndarray]]:
+    numbers = np.random.default_rng(rows)
+    arrays = {"X": numbers.random((3, rows, 64)), "W": numbers.random((64, 64)), "V": numbers.random((64, 64)) / 8}
+    return ts.program(TWO_LAYERS).grad(of="loss", wrt=["W", "V", "X"]), arrays
+
+
+@pytest.mark.parametrize("grain", [8, 4, 12])
+@pytest.mark.parametrize("rows", [8, 20, 31, 48, 57, 72, 100])
+def test_strips_with_and_without_a_rest(rows: int, grain: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tile that has moved back over another adds to its own elements only."""
+    monkeypatch.setattr(nest, "CACHE", 2**14)
+    monkeypatch.setattr(nest, "GRAIN", grain)
+    check(*layers(rows))
+
+
+def test_strips_without_a_rest_need_no_edges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nest, "CACHE", 2**14)
+    for rows in (64, 60):
+        program, arrays = layers(rows)
+        assert ("if aside" in program.source(arrays)) == (rows % 8 > 0)
+
+
+BANDS = {
+    "up to the row": "k <= i",
+    "below the row": "k < i",
+    "from the row on": "k >= i",
+    "up to a falling line": "k < 50 - i",
+    "from a falling line on": "k + i >= 30",
+    "a band": "k >= i - 3 and k <= i + 9",
+    "a falling band": "k + i >= 20 and k + i < 70",
+    "up to the column": "k <= j",
+    "row and column": "k <= i and j <= i",
+    "between row and column": "k <= i and k >= j",
+}
+
+
+@pytest.mark.parametrize("size", [16, 33, 48, 64])
+@pytest.mark.parametrize("guard", BANDS.values(), ids=BANDS)
+def test_sums_under_guards(guard: str, size: int) -> None:
+    """Rows of a tile have different ranges: what they do not share is left over, below, above or on both sides."""
+    numbers = np.random.default_rng(size)
+    arrays = {name: numbers.standard_normal((size, size)) for name in "AB"}
+    check(ts.program(f"Y[i,j] += A[i,k] * B[k,j] * 0.5 if {guard}"), arrays)
+    check(ts.program(f"Y[h,i,j] -= A[i,k] * B[k,j] * C[h] if {guard}"), {**arrays, "C": numbers.standard_normal(3)})
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_of_one_process_that_differ_in_one_number(dtype: type) -> None:
+    """They share what is the same, and no more: strides, numbers of steps, factors, whether they add."""
+    numbers = np.random.default_rng(3)
+
+    def matrix(*shape: int) -> np.ndarray:
+        return numbers.standard_normal(shape).astype(dtype)
+
+    for rows, summed, columns in ((64, 64, 64), (64, 64, 72), (64, 72, 64), (72, 64, 64), (64, 15, 64), (64, 48, 17)):
+        for text in (
+            "Y[i,j] += A[i,k] * B[k,j]",
+            "Y[i,j] += A[i,k] * B[k,j] * 3",
+            "Y[i,j] -= A[i,k] * B[k,j] * s",
+            "Y[i,j] += C[i,j]\nY[i,j] += A[i,k] * B[k,j]",
+            "Y[j,i] += A[i,k] * B[k,j]",
+            "Y[i,j] += A[i,k] * D[j,k]",
+        ):
+            program = ts.program(text)
+            given = {
+                "A": matrix(rows, summed), "B": matrix(summed, columns), "C": matrix(rows, columns),
+                "D": matrix(columns, summed), "s": dtype(0.7),
+            }  # fmt: skip
+            arrays = {name: given[name] for name in program.inputs}
+            found, wanted = program(arrays), program.run_reference(arrays)
+            error = 2e-4 if dtype is np.float32 else 1e-11
+            np.testing.assert_allclose(found, wanted, rtol=error, atol=error * summed)
