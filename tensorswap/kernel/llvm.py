@@ -150,7 +150,7 @@ class Printer:
             case ir.Store(memory=memory, offset=offset, value=value):
                 code = self.value(value)
                 builder.store(code, self.place(memory, offset))
-            case ir.For() if self.effort is Effort.ONCE and _effort((node,)) is not Effort.ONCE:
+            case ir.For() if self.effort is Effort.ONCE and _is_work_alone(node):
                 self.function_of((node,), *ir.free((node,)), self.modules.next(), apart=False)
             case ir.For():
                 self.loop(node)
@@ -604,6 +604,13 @@ def _effort(body: ir.Body) -> Effort:
     if any(isinstance(n, ir.Step) for n in statements):
         return Effort.LOOPS if any(isinstance(n, ir.For) and n.often for n in statements) else Effort.ONCE
     return Effort.LOOPS if any(_is_work(n) for n in statements) else Effort.PLACES
+
+
+def _is_work_alone(node: ir.For) -> bool:
+    """Whether a loop is over elements, and leaves nothing behind that code after it could name."""
+    inside = list(ir.statements(node.body))
+    leaves = any(isinstance(n, ir.Set | ir.Choose | ir.Point | ir.Step) for n in inside)
+    return not leaves and any(_is_work(n) for n in inside)
 
 
 def _is_work(node: ir.Statement) -> bool:

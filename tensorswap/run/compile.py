@@ -38,9 +38,10 @@ common: dict[str, tuple[str, str]] = {}  # functions that kernels share, by what
 _one_at_a_time = threading.RLock()
 
 
-def compiled(wanted: Sequence[Kernel]) -> list[Compiled]:
-    """The machine code of kernels."""
-    return functions([(python.kernel(kernel), partial(llvm.entry, kernel)) for kernel in wanted])
+def compiled(wanted: Sequence[Kernel], beside: Sequence[Named] = ()) -> list[Compiled]:
+    """The machine code of kernels, which is made together with functions that will be needed next."""
+    named: list[Named] = [(python.kernel(kernel), partial(llvm.entry, kernel)) for kernel in wanted]
+    return functions([*named, *beside])[: len(named)]
 
 
 def functions(wanted: Sequence[Named]) -> list[Compiled]:

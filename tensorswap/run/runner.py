@@ -9,7 +9,7 @@ from typing import Any
 
 from ..kernel import ir
 from ..kernel.ir import ONE, WORD, ZERO, Load, Memory, Value, Variable, compare, word
-from .compile import Function, functions
+from .compile import Function, Named, functions
 from .rows import COLUMNS, STEP, Entry
 
 ADDRESSES = [ctypes.c_void_p] * 4
@@ -168,10 +168,14 @@ def holding_lock() -> Any:
     return HOLDING_LOCK(_address())
 
 
+def _made() -> Function:
+    return [table, header, links, given], body()
+
+
+RUNNER: Named = ("the runner", _made)
+
+
 @cache
 def _address() -> int:
-    def made() -> Function:
-        return [table, header, links, given], body()
-
-    (found,) = functions([("the runner", made)])
+    (found,) = functions([RUNNER])
     return found.address
