@@ -6,7 +6,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -33,15 +34,15 @@ class Compiled:
     fresh: bool
 
 
+SWITCH = 0.0002  # seconds
 kernels: dict[str, Compiled] = {}  # of this process, by the text of each
 common: dict[str, tuple[str, str]] = {}  # functions that kernels share, by what they do: symbol and object
 _one_at_a_time = threading.RLock()
 
 
-def compiled(wanted: Sequence[Kernel], beside: Sequence[Named] = ()) -> list[Compiled]:
-    """The machine code of kernels, which is made together with functions that will be needed next."""
-    named: list[Named] = [(python.kernel(kernel), partial(llvm.entry, kernel)) for kernel in wanted]
-    return functions([*named, *beside])[: len(named)]
+def compiled(wanted: Sequence[Kernel]) -> list[Compiled]:
+    """The machine code of kernels."""
+    return functions([(python.kernel(kernel), partial(llvm.entry, kernel)) for kernel in wanted])
 
 
 def functions(wanted: Sequence[Named]) -> list[Compiled]:
@@ -58,7 +59,19 @@ def _make(wanted: dict[str, Callable[[], Function]]) -> None:
         missing = {source: function for source, function in wanted.items() if source not in kernels}
         fresh = {source: function for source, function in missing.items() if not _found(source)}
         if fresh:
-            _compile(fresh)
+            with _eager_threads():
+                _compile(fresh)
+
+
+@contextmanager
+def _eager_threads() -> Iterator[None]:
+    """Threads that come back from LLVM do not wait long for the one that writes: each comes back ten times a module."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(before, SWITCH))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def _found(source: str) -> bool:

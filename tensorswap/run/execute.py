@@ -135,10 +135,9 @@ class Executable:
     def table(self) -> Array:
         """A row for each kernel, of what runner.Entry says."""
         from .compile import compiled  # as above
-        from .runner import RUNNER
 
         needed = [k for k in range(len(self.kernels)) if k not in self.producer or self.copies(k)]
-        code = dict(zip(needed, compiled([self.kernels[k].kernel for k in needed], [RUNNER]), strict=True))
+        code = dict(zip(needed, compiled([self.kernels[k].kernel for k in needed]), strict=True))
         rows = []
         start = 0
         for position, kernel in enumerate(self.kernels):

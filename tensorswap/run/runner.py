@@ -9,7 +9,7 @@ from typing import Any
 
 from ..kernel import ir
 from ..kernel.ir import ONE, WORD, ZERO, Load, Memory, Value, Variable, compare, word
-from .compile import Function, Named, functions
+from .compile import Function, functions
 from .rows import COLUMNS, STEP, Entry
 
 ADDRESSES = [ctypes.c_void_p] * 4
@@ -168,14 +168,10 @@ def holding_lock() -> Any:
     return HOLDING_LOCK(_address())
 
 
-def _made() -> Function:
-    return [table, header, links, given], body()
-
-
-RUNNER: Named = ("the runner", _made)
-
-
 @cache
 def _address() -> int:
-    (found,) = functions([RUNNER])
+    def made() -> Function:
+        return [table, header, links, given], body()
+
+    (found,) = functions([("the runner", made)])
     return found.address
