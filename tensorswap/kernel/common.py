@@ -69,7 +69,8 @@ def _tile(node: ir.TileCall) -> Common | None:
         (given.take(count, range(SMALL)), given.take(of_a), given.take(of_b)) for count, of_a, of_b in node.loops
     )
     scale, add = given.take(node.scale, (1,)), given.take(node.add)
-    return given.common(node.tile.name, ir.TileCall(node.tile, a, b, y, loops, scale, add), at)
+    name = " ".join((node.tile.name, *(str(memory.type) for memory in at)))
+    return given.common(name, ir.TileCall(node.tile, a, b, y, loops, scale, add), at)
 
 
 def _turn(node: ir.Turn) -> Common | None:

@@ -86,7 +86,7 @@ class Modules:
         self.last: dict[Effort, Unit] = {}
         self.taken = 0
         self.loops = 0  # modules with loops
-        self.functions: dict[str, Function] = {}  # by their meaning
+        self.functions: dict[tuple[Effort, str], Function] = {}  # by their meaning
         self.common: dict[str, tuple[str, str]] = {}  # the like of `linked`, written here
         self.needed: dict[str, None] = {}  # objects in memory that are called
         self.count = 0
@@ -123,7 +123,7 @@ class Modules:
         name = function.module.name
         unit = self.open[name]
         unit.begun -= 1
-        same = self.functions.setdefault(function.meaning, function)
+        same = self.functions.setdefault((unit.effort, function.meaning), function)
         if same is function:
             unit.room -= sum(len(block.instructions) for block in function.blocks)
         else:
