@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from dataclasses import dataclass, fields
 from types import TracebackType
@@ -30,6 +31,7 @@ class Switches:
 _lock = threading.Lock()
 _layers: list[Debug] = []  # each call that still holds: later ones over earlier ones, whatever thread made them
 _switches = Switches()
+WATCHED = ctypes.c_int64(0)  # not zero: calls do more than run kernels
 
 
 def switches() -> Switches:
@@ -40,6 +42,7 @@ def switches() -> Switches:
 def _settle() -> None:
     global _switches
     _switches = Switches(**{name: value for layer in _layers for name, value in layer.given.items()})
+    WATCHED.value = _switches.validate or _switches.looking
 
 
 class Debug:

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import library
 from .arrays import Array
-from .debug import switches
+from .debug import WATCHED, switches
 from .errors import ArgumentError, DerivativeError, ProgramError
 from .language import ir, render
 from .language.bound import Bound
@@ -42,6 +42,7 @@ class Program(Runnable):
     """Index-loop statements that run, print, and differentiate into programs of the same kind."""
 
     _origin: Program | None
+    _watched = WATCHED
 
     def __init__(self, loops: ir.Loops, origin: Program | None = None, derivation: Derivation | None = None) -> None:
         check(loops)
@@ -79,15 +80,11 @@ class Program(Runnable):
     def __deepcopy__(self, memo: dict[int, Any]) -> Program:
         return self
 
-    def __call__(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
-        """Runs the program, compiled on first use. One output: that array; several: a dict by name."""
-        arguments = arrays if mapping is None and not self._loops.options else self._arguments(mapping, arrays)
-        program = self._for_call(arguments) if self._optional else self
+    def _results(self, arguments: Mapping[str, Any]) -> dict[str, Array]:
         seen = switches()
         if seen.validate:
-            program._validate(arguments)
-        results = program._watched(arguments) if seen.nan or seen.bounds else program._caller(arguments)
-        return results if self._single is None else results[self._single]
+            self._validate(arguments)
+        return self._looked_at(arguments) if seen.looking else self._caller(arguments)
 
     def _validate(self, arguments: Mapping[str, Any]) -> None:
         """Each pass that leads to a call, before and after, through the interpreter."""
@@ -124,10 +121,10 @@ class Program(Runnable):
         """The same call through the plain interpreter."""
         arguments = self._arguments(mapping, arrays)
         program = self._for_call(arguments)
-        results = program._watched(arguments) if switches().looking else program._interpreted(arguments)
+        results = program._looked_at(arguments) if switches().looking else program._interpreted(arguments)
         return results if self._single is None else results[self._single]
 
-    def _watched(
+    def _looked_at(
         self, arguments: Mapping[str, Any], nan: bool | None = None, bounds: bool | None = None
     ) -> dict[str, Array]:
         """The same call through the interpreter, which looks at each statement: as `ts.debug` says, if not told."""
@@ -141,7 +138,7 @@ class Program(Runnable):
             check_origin(origin)
         elif bounds and self._origin is not None and self._origin._is_complete(arguments):
             own = {name: value for name, value in arguments.items() if name in self._origin._loops.names}
-            self._origin._for_call(own)._watched(own, nan, bounds)
+            self._origin._for_call(own)._looked_at(own, nan, bounds)
         return watch.run(bind(self._loops, arguments), nan, bounds, self._note)
 
     def _note(self, number: int) -> str:

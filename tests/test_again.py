@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import sys
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -207,24 +205,6 @@ def test_what_is_kept_between_short_calls_is_made_anew() -> None:
     assert program._caller.again is not None
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(check, numbers.integers(0, 1000, 12)))
-
-
-def test_while_other_kernels_are_stopped_a_short_call_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It runs under Python's lock, but the word that stops kernels would stop its own too."""
-    program, given = prepared(ARRAYS)
-    asked = []
-    monkeypatch.setattr(again, "STOP", ctypes.c_int64(1))
-    monkeypatch.setattr(again.Again, "at_once", lambda self, arrays, made: asked.append(arrays))
-    assert program._caller.again is not None
-    assert program._caller.again(given) is None
-    assert len(asked) == 1
-
-
-def test_where_python_has_no_lock_every_call_takes_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
-    program, given = prepared(ARRAYS)
-    assert isinstance(program._caller.again, again.Again)
-    same(program, given)
 
 
 def test_where_objects_are_laid_out_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,8 +80,9 @@ LAYERS = {
     "__main__": "command",
 }
 LATE = {  # imports within functions: Numba is loaded when something is first compiled
-    "run.again -> run.frame", "run.chunk -> run.compile", "run.chunk -> run.frame", "run.execute -> run.compile",
-    "run.execute -> run.frame", "command.cache -> run.cache",
+    "run.again -> run.frame", "run.call -> run.direct", "run.chunk -> run.compile", "run.chunk -> run.frame",
+    "run.direct -> run.direct_code", "run.execute -> run.compile", "run.execute -> run.frame",
+    "command.cache -> run.cache",
     "command.play -> playground.serve",
     "trust.verdicts -> run.cache",
 } | {  # plans and kernels when a program is first called: to parse, derive and explain is quicker without them
@@ -99,7 +100,8 @@ LATE = {  # imports within functions: Numba is loaded when something is first co
     "cluster.sharded -> cluster.on_dask", "cluster.sharded -> cluster.on_mpi",
 }  # fmt: skip
 FOR_TYPES = {  # for the same reasons
-    "run.chunk -> run.frame", "run.execute -> run.frame", "run.runnable -> run.call", "program -> plan.table",
+    "run.again -> run.frame", "run.chunk -> run.frame", "run.execute -> run.frame", "run.runnable -> run.call",
+    "program -> plan.table",
     "program -> run.execute", "program -> run.kernel_times", "run.call -> run.kernel_times",
     "command.show -> plan.table", "command.show -> trust.inputs",
 } | {  # the public names, each imported when it is first used

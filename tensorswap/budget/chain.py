@@ -39,7 +39,7 @@ class Turns:
     def __call__(self, program: Program, arrays: Mapping[str, Any]) -> Arrays:
         last, self.last = self.last, program
         if last is not None and last is not program:
-            last._caller.release()
+            last._release()
         found = program(arrays)
         return found if len(program.outputs) > 1 else {program.outputs[0]: found}
 

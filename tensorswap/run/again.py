@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..room import SMALL
 from .execute import NOTHING, Executable
-from .interrupt import LONG, STOP
+from .interrupt import LONG
 from .objects import object_layout
+
+if TYPE_CHECKING:
+    from .frame import Frame
 
 Array = NDArray[Any]
 WORD = np.dtype(np.int64)
 NUMBERS = (float, int, bool)
 LARGEST = 2**31  # whole numbers that every type takes as they are
 LARGE = float(np.finfo(np.float32).max)
-KEPT = 2**16  # bytes for what kernels make in between, which wait for the next call
+KEPT = 2**18  # bytes for what kernels make in between, which wait for the next call
 LIGHT = 100e3  # nanoseconds of work, by a guess, for which other threads of Python can wait
 
 Made = tuple[Callable[..., Array], tuple[int, ...], np.dtype[Any]]  # an array: by numpy's empty or zeros
-Call = Callable[[Mapping[str, Any]], "dict[str, Array] | None"]
-
-
-def repeated(known: Executable, given: Mapping[str, Any], ranges: Mapping[str, tuple[int, int]]) -> Call:
-    """Takes calls like the one before: gives the outputs, or None for a call of another kind."""
-    again = Again(known, given, ranges)
-    if again.made is None or known.work > LIGHT or again.frame.threads or not _has_lock():
-        return again
-    return _short(again, again.made)
+Way = Callable[..., Any]  # from what a user passes to what he gets
 
 
 class Again:
@@ -39,8 +33,9 @@ class Again:
     and plain numbers where that call had them."""
 
     def __init__(self, known: Executable, given: Mapping[str, Any], ranges: Mapping[str, tuple[int, int]]) -> None:
-        from .frame import Check, Frame  # Numba is imported when something is first compiled
+        from .frame import Check  # Numba is imported when something is first compiled
 
+        self.known = known
         self.names = tuple(name for name, _ in known.inputs)
         self.complete = known.complete
         context = known.context
@@ -58,17 +53,25 @@ class Again:
         between = [ranges.get(name) for name in self.names]
         words = [b if a.dtype == WORD else None for a, b in zip(arrays, between, strict=True)]
         self.between = [(k, *b) for k, b in enumerate(between) if b is not None and words[k] is None]
-        checks = [Check(a.dtype, a.shape, a.strides, b) for a, b in zip(arrays, words, strict=True)]
-        self.frame = Frame(known.table, context.words, context.links, context.memory_slot + 1, known.work, checks)
+        self.checks = [Check(a.dtype, a.shape, a.strides, b) for a, b in zip(arrays, words, strict=True)]
+        self.frame = self.new_frame()
         made: list[Made] = [
             (np.empty if start is None else np.zeros, shape, d) for _, shape, d, start in context.results
         ]
         fresh = all(old is None and not start for old, _, _, start in context.results)
-        self.bare = not (self.fixed or self.numbers or self.converted or self.between)
         bare = not (known.scalars or known.limited or context.zeros or context.fills or context.size > KEPT)
         self.made = made if fresh and bare and known.work < LONG else None
+        self.shared = self.frame.threads or known.work > LIGHT
+        self.direct: Way | None = None  # once it was asked for
         self.memory = context.memory() if self.made is not None else NOTHING  # a frame runs one call at a time
         self.outputs = context.outputs
+
+    def new_frame(self) -> Frame:
+        """One that nobody else runs at the same time."""
+        from .frame import Frame  # as above
+
+        known, context = self.known, self.known.context
+        return Frame(known.table, context.words, context.links, context.memory_slot + 1, known.work, self.checks)
 
     def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Array] | None:
         """The outputs, or None for a call of another kind."""
@@ -125,46 +128,6 @@ class Again:
             arrays.append(make(shape, dtype))
         arrays.append(self.memory)
         return {name: arrays[k] for name, k in self.outputs} if self.frame(arrays) else None
-
-
-def _short(again: Again, made: list[Made]) -> Call:
-    """`at_once` for kernels that take a few microseconds on one thread: all of it in one function, under Python's lock.
-
-    So no other thread can use the frame or tell kernels to stop meanwhile, and neither needs a lock of its own.
-    """
-    from .frame import WRONG  # as above
-
-    names, count, outputs, frame = again.names, again.count, again.outputs, again.frame
-    bare, taken, memory = again.bare, again.taken, again.memory
-    run, table, header, links, space = frame.run_under_lock, frame.table, frame.header, frame.links, frame.space
-
-    def call(arguments: Mapping[str, Any]) -> dict[str, Array] | None:
-        if type(arguments) is not dict or len(arguments) != count:
-            return None
-        if STOP.value:  # other kernels are being stopped: these would stop too
-            return again(arguments)
-        if bare:
-            try:
-                arrays = [arguments[name] for name in names]
-            except KeyError:
-                return None
-        elif (found := taken(arguments)) is None:
-            return None
-        else:
-            arrays = found
-        for make, shape, dtype in made:
-            arrays.append(make(shape, dtype))
-        arrays.append(memory)
-        run(table, header, links, id(arrays))
-        return None if space[WRONG] else {name: arrays[k] for name, k in outputs}
-
-    return call
-
-
-def _has_lock() -> bool:
-    """Whether this Python runs one thread at a time."""
-    asked: Callable[[], bool] | None = getattr(sys, "_is_gil_enabled", None)
-    return asked is None or asked()
 
 
 def can_be_made(known: Executable, given: Mapping[str, Any], ranges: Mapping[str, tuple[int, int]]) -> bool:

@@ -29,7 +29,14 @@ from llvmlite.binding import get_host_cpu_features, get_host_cpu_name
 from ..errors import SwapWarning
 
 LARGEST = 1 << 30  # bytes of a file that is read at all
-WRITES_CODE = ("run.compile", "run.launch", "run.machine_code", "run.runner")  # with all of kernel/
+WRITES_CODE = (
+    "run.compile",
+    "run.direct_code",
+    "run.direct_words",
+    "run.launch",
+    "run.machine_code",
+    "run.runner",
+)  # with all of kernel/
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 

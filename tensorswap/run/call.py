@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import warnings
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ from ..language.bound import Bound, ranges_of
 from ..language.word import WORD
 from ..plan.table import PlanTable, row
 from ..rules.written_once import shown_by_text
-from .again import Call, can_be_made, repeated
+from .again import Again, Way, can_be_made
 from .alone import is_alone
 from .arguments import as_array, bind, defaults
 from .cores import cores
@@ -48,7 +49,7 @@ class Prepared:
     ranges: dict[str, tuple[int, int]]
     exact: bool = False  # the program that this is a derivative of must look at the values of each call
     convert: list[int] | None = None  # the inputs that are not arrays as kernels read them, for one signature
-    again: Call | None = None
+    again: Again | None = None
 
     def covers(self, arguments: Mapping[str, Any]) -> bool:
         """Whether a call with other values needs no other check."""
@@ -79,7 +80,7 @@ class Caller:
         self.origin = origin  # the program that this one is a derivative of, bound to the same call
         self.in_steps = in_steps
         self.prepared: dict[Signature, Prepared] = {}
-        self.again: Call | None = None  # for a call like the last one
+        self.again: Again | None = None  # for a call like the last one
         self.last: dict[str, Any] | None = None  # arguments like those of the last call that was new
         self.standing = defaults(loops)
         self.sizing = {*loops.static_names, *loops.indices}  # names whose numbers are part of the program
@@ -107,7 +108,7 @@ class Caller:
         known = self.prepared.get(signature) if signature is not None else None
         if known is not None and known.executable is not None and known.covers(arguments):
             if can_be_made(known.executable, arguments, known.ranges):
-                self.again = known.again = known.again or repeated(known.executable, arguments, known.ranges)
+                self.again = known.again = known.again or Again(known.executable, arguments, known.ranges)
             return known.executable.run(arguments, known.convert)
         bound = bind(self.loops, arguments)
         self.last = {name: _like(value) for name, value in arguments.items()}
@@ -121,9 +122,22 @@ class Caller:
             self.prepared[signature] = replace(known, convert=known.executable.conversions(arguments))
         return known.executable.run(bound.arrays)
 
+    def way(self, otherwise: Way, single: bool, watched: ctypes.c_int64) -> Way:
+        """What takes the next calls: a direct call for those like the last, if there can be one, or what takes any."""
+        again = self.again
+        if again is None:
+            return otherwise
+        if again.direct is None:
+            from .direct import direct  # it asks for LLVM
+
+            again.direct = direct(again, otherwise, single, watched) or otherwise
+        return again.direct
+
     def release(self) -> None:
         """Gives up the memory that waits for the next calls."""
+        self.again = None
         for known in list(self.prepared.values()):
+            known.again = None
             if known.executable is not None:
                 known.executable.release()
 

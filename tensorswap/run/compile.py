@@ -53,6 +53,19 @@ def functions(wanted: Sequence[Named]) -> list[Compiled]:
     return [kernels[source] for source, _ in named]
 
 
+def other_function(source: str, module: Callable[[str], str]) -> int:
+    """The address of a function that is no kernel, of which `module` makes the text of a module under a name."""
+    source = f"level {machine_code.level}\n{source}"
+    with _one_at_a_time:
+        introduce()
+        if source not in kernels and not _found(source):
+            name = disk.symbol(source)
+            code = disk.ObjectCode(name, {name: machine_code.object_code(module(name))})
+            disk.save(source, code)
+            kernels[source] = Compiled(link(code), fresh=True)
+        return kernels[source].address
+
+
 def _make(wanted: dict[str, Callable[[], Function]]) -> None:
     with _one_at_a_time:
         introduce()

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from . import interrupt
-from .interrupt import LONG
+from .interrupt import LOCK, LONG, interruptibly
 from .objects import object_layout
 from .rows import Entry
-from .runner import Header, holding_lock, runner
+from .runner import Header, runner, runner_address
 from .team import assemble
 
 Array = np.ndarray[Any, Any]
@@ -25,10 +24,10 @@ STEPS, WRONG = int(Header.STEPS), int(Header.WRONG)
 
 def _after_fork() -> None:
     """A child does not have the threads of its parent's pool."""
-    _alone.append(True)
+    ALONE.value = 1
 
 
-_alone: list[bool] = []
+ALONE = ctypes.c_int64(0)  # not zero in such a child
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
@@ -69,24 +68,24 @@ class Frame:
             header += [id(np.ndarray), layout.axes, layout.shape, layout.strides, layout.dtype]
         for k, number in enumerate(header):
             self.space[k] = number
-        self.run, self.run_under_lock = runner(), holding_lock()
-        if self.threads and not _alone:
+        self.run, self.runner = runner(), runner_address()
+        if self.threads and not ALONE.value:
             assemble()
         self.table, self.header, self.links = table.ctypes.data, start, links.ctypes.data
 
     def __call__(self, arrays: list[Array], steps: int | None = None) -> bool:
         """Whether the kernels have run on the arrays: they do, unless those are not as expected."""
-        if _alone and not self.serial:
+        if ALONE.value and not self.serial:
             self.serial = True
             self.keep[0][:, Entry.THREADS] = 1  # one part after the other
         if steps is None and self.known and self.nanoseconds < LONG:  # the usual case, where microseconds count
-            with interrupt.LOCK:
+            with LOCK:
                 self.run(self.table, self.header, self.links, id(arrays))
                 return not self.space[WRONG]
         if self.nanoseconds * (steps or 1) < LONG:
-            with interrupt.LOCK:
+            with LOCK:
                 return self._run(arrays, steps)
-        return interrupt.interruptibly(lambda: self._run(arrays, steps))
+        return interruptibly(lambda: self._run(arrays, steps))
 
     def _run(self, arrays: list[Array], steps: int | None) -> bool:
         if steps is not None:

@@ -103,8 +103,7 @@ def interruptibly(do: Callable[[], Result], kernels: bool = True) -> Result:
 
 def _after_fork() -> None:
     """A child has none of its parent's threads, neither the one that does the work nor one that may hold the lock."""
-    global LOCK
-    LOCK = threading.Lock()
+    LOCK._at_fork_reinit()  # type: ignore[attr-defined]  # as Python's own modules do: others hold the same object
     STOP.value = 0
     _waiting.clear()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ctypes
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from ..arrays import Array
@@ -19,10 +20,33 @@ if TYPE_CHECKING:
     from .call import Caller, Prepared
 
 
+class _SignatureOfCalls:
+    """What a program takes, for those who ask `inspect`, which sees a slot."""
+
+    def __get__(self, program: Runnable | None, owner: type) -> Any:
+        if program is None:
+            raise AttributeError("__signature__")  # a class has its own
+        from inspect import signature
+
+        return signature(program._called)
+
+
 class Runnable:
-    """Loops, compiled for a call's arrays on first use."""
+    """Loops, compiled for a call's arrays on first use.
+
+    A call is whatever `_way` holds: Python finds a slot of an object without a function in between. It is the method
+    `_called` at first, and a direct call for arguments like earlier ones.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_way")
+    _watched = ctypes.c_int64(0)  # not zero: calls look closer than direct ones do
+    __signature__ = _SignatureOfCalls()
+    if TYPE_CHECKING:
+
+        def __call__(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any: ...
 
     def __init__(self, loops: ir.Loops, origin: Runnable | None = None, derivation: Derivation | None = None) -> None:
+        self._way: Callable[..., Any] = self._called
         self._loops = loops
         self._origin = origin  # a derivative is refused where its program would be, though it may run none of it
         self._derivation = derivation  # how the origin's loops became these
@@ -40,11 +64,17 @@ class Runnable:
     def outputs(self) -> tuple[str, ...]:
         return self._loops.outputs
 
-    def __call__(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
-        """Runs the loops. One output: that array; several: a dict by name."""
-        arguments = self._arguments(mapping, arrays)
-        results = self._for_call(arguments)._caller(arguments)
+    def _called(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
+        """Runs the program, compiled on first use. One output: that array; several: a dict by name."""
+        arguments = arrays if mapping is None and not self._loops.options else self._arguments(mapping, arrays)
+        program = self._for_call(arguments) if self._optional else self
+        results = program._results(arguments)
+        if program is self and not self._loops.options:
+            self._way = self._caller.way(self._called, self._single is not None, self._watched)
         return results if self._single is None else results[self._single]
+
+    def _results(self, arguments: Mapping[str, Any]) -> dict[str, Array]:
+        return self._caller(arguments)
 
     def _arguments(self, mapping: Mapping[str, Any] | None, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         """What a call passes, with a number for each part of its options."""
@@ -81,6 +111,11 @@ class Runnable:
         from .call import Caller  # with all that plans and lowers: a program that is only looked at needs none of it
 
         return Caller(self._loops, self._bound_origin, self._in_steps, self.certify)
+
+    def _release(self) -> None:
+        """Gives up the memory that waits for the next calls."""
+        self._way = self._called
+        self._caller.release()
 
     def prepared(self, arguments: Mapping[str, Any]) -> Prepared:
         """What would run a call with these arguments: kernels, or the reason why there are none."""
@@ -123,3 +158,7 @@ class Runnable:
         own = {name: value for name, value in arguments.items() if name in self._loops.names}
         missing = set(self.inputs) - self._optional - {*own, *defaults(self._loops)}
         return not missing and not infer(self._for_call(own)._loops, frozenset(own)).missing
+
+
+if not TYPE_CHECKING:
+    Runnable.__call__ = vars(Runnable)["_way"]

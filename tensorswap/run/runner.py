@@ -14,7 +14,6 @@ from .rows import COLUMNS, STEP, Entry
 
 ADDRESSES = [ctypes.c_void_p] * 4
 POINTER = ctypes.CFUNCTYPE(None, *ADDRESSES)
-HOLDING_LOCK = ctypes.PYFUNCTYPE(None, *ADDRESSES)
 
 
 class Header(IntEnum):
@@ -159,17 +158,13 @@ def body() -> ir.Body:
 @cache
 def runner() -> Any:
     """The compiled loop. Other threads of Python go on meanwhile."""
-    return POINTER(_address())
+    return POINTER(runner_address())
 
 
 @cache
-def holding_lock() -> Any:
-    """The compiled loop, for which they wait."""
-    return HOLDING_LOCK(_address())
+def runner_address() -> int:
+    """Where its machine code lies."""
 
-
-@cache
-def _address() -> int:
     def made() -> Function:
         return [table, header, links, given], body()
 
