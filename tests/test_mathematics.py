@@ -13,13 +13,13 @@ import pytest
 from scipy import special
 
 from tensorswap.kernel import ir
+from tensorswap.kernel.effort import Effort, effort_of
 from tensorswap.kernel.functions import INSTRUCTIONS, REAL
 from tensorswap.kernel.llvm import texts
-from tensorswap.kernel.modules import Effort
 from tensorswap.language.formula import power
 from tensorswap.run.compile import functions
 from tensorswap.run.launch import launch
-from tensorswap.run.machine_code import effort_of, optimised, target
+from tensorswap.run.machine_code import optimised, target
 
 pytestmark = pytest.mark.compiled
 

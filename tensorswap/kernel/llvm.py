@@ -12,9 +12,10 @@ from llvmlite import ir as llvm
 
 from . import ir
 from .common import Common, common
+from .effort import Effort, effort_for, is_short, is_work_alone
 from .functions import INSTRUCTIONS, LIBRARY, Made, made
 from .functions import REAL as FUNCTIONS
-from .modules import Effort, Function, Modules, Target
+from .modules import Function, Modules, Target
 from .registers import registers
 from .tile import FORMS, Block, becomes_vectors, in_pairs, stays_rolled, written_out
 from .turned import Turned
@@ -36,7 +37,6 @@ SCALAR = 3  # elements that are too few for a vector
 ASIDE = 12  # assignments of a loop of which two vectors run side by side, at most
 FEW = 16  # steps of a loop that never looks at that word
 OUT = 4  # steps that are written out, of a recurrence that stays in registers
-NEAR = 60  # parts of a step of a recurrence that takes little longer than its call
 UNSTOPPED = 2**16  # steps of a loop without loops in it between two looks at that word
 
 NUMBER, BIT = llvm.IntType(64), llvm.IntType(1)
@@ -78,7 +78,7 @@ def entry(kernel: ir.Kernel) -> tuple[list[ir.Memory], ir.Body]:
 def write(parameters: list[ir.Memory], body: ir.Body, launch: Launcher, modules: Modules) -> str:
     """A function of memories, and the functions that it calls. Gives its symbol."""
     kind = llvm.FunctionType(llvm.VoidType(), [type_of(memory.type).as_pointer() for memory in parameters])
-    function = modules.begin(_effort(body), kind, modules.next())
+    function = modules.begin(effort_for(body), kind, modules.next())
     printer = Printer(function, launch, modules, body)
     for memory, code in zip(parameters, function.args, strict=True):
         printer.memories[memory.name] = code
@@ -90,7 +90,7 @@ def write(parameters: list[ir.Memory], body: ir.Body, launch: Launcher, modules:
 def texts(parameters: list[ir.Memory], body: ir.Body, launch: Launcher, target: Target) -> list[str]:
     """The modules of one function, with all that it calls, to look at."""
     found: list[str] = []
-    modules = Modules("kernel", target, lambda effort, name, text: found.append(text))
+    modules = Modules("kernel", target, lambda name, text: found.append(text))
     write(parameters, body, launch, modules)
     modules.finish()
     return found
@@ -123,7 +123,7 @@ class Printer:
         self.module = function.module
         self.launch = launch
         self.modules = modules
-        self.effort = next(effort for effort in Effort if effort.value in self.module.namedmetadata)
+        self.effort = modules.open[self.module.name].effort
         self.builder = llvm.IRBuilder(function.append_basic_block("entry"))
         self.sets = Counter(n.variable.name for n in ir.statements(body) if isinstance(n, ir.Set))
         self.sets.update(variable.name for variable in given)
@@ -150,7 +150,7 @@ class Printer:
             case ir.Store(memory=memory, offset=offset, value=value):
                 code = self.value(value)
                 builder.store(code, self.place(memory, offset))
-            case ir.For() if self.effort is Effort.ONCE and _is_work_alone(node):
+            case ir.For() if self.effort is Effort.ONCE and is_work_alone(node):
                 self.function_of((node,), *ir.free((node,)), self.modules.next(), apart=False)
             case ir.For():
                 self.loop(node)
@@ -207,8 +207,8 @@ class Printer:
         arguments = [code for code in values if not isinstance(code, llvm.Constant)]
         arguments += [self.memories[memory.name] for memory in memories]
         kind = llvm.FunctionType(llvm.VoidType(), [a.type for a in arguments])
-        effort = _effort(body)
-        near = self.module if effort is self.effort is Effort.LOOPS and _is_short(body) else None
+        effort = effort_for(body)
+        near = self.module if effort is self.effort is Effort.LOOPS and is_short(body) else None
         function = self.modules.begin(effort, kind, name, near)
         function.attributes.add("noinline")
         inner = Printer(function, self.launch, self.modules, body, variables)
@@ -592,35 +592,6 @@ class Printer:
             found.linkage, found.global_constant = "internal", True
             found.initializer = llvm.Constant(kind, list(table.numbers))
         return found
-
-
-def _is_short(body: ir.Body) -> bool:
-    return sum(1 for _ in ir.walk(body)) < NEAR
-
-
-def _effort(body: ir.Body) -> Effort:
-    """What LLVM has to do for a function. Loops over elements that stand beside steps become functions."""
-    statements = list(ir.statements(body))
-    if any(isinstance(n, ir.Step) for n in statements):
-        return Effort.LOOPS if any(isinstance(n, ir.For) and n.often for n in statements) else Effort.ONCE
-    return Effort.LOOPS if any(_is_work(n) for n in statements) else Effort.PLACES
-
-
-def _is_work_alone(node: ir.For) -> bool:
-    """Whether a loop is over elements, and leaves nothing behind that code after it could name."""
-    inside = list(ir.statements(node.body))
-    leaves = any(isinstance(n, ir.Set | ir.Choose | ir.Point | ir.Step) for n in inside)
-    return not leaves and any(_is_work(n) for n in inside)
-
-
-def _is_work(node: ir.Statement) -> bool:
-    match node:
-        case ir.Set(variable=ir.Variable(type=type)):
-            return type.real
-        case ir.TileCall() | ir.Turn():
-            return common(node) is None
-        case _:
-            return isinstance(node, ir.Store | ir.While | ir.Serve)
 
 
 def _is_few(node: ir.Statement) -> bool:

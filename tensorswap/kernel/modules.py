@@ -8,22 +8,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 from llvmlite import ir as llvm
 
-
-class Effort(Enum):
-    """How much LLVM does for a module; its mark. Functions call those of modules that stand before theirs."""
-
-    COMMON = "tensorswap.common"  # all that it can, for functions that other kernels will call too
-    LOOPS = "tensorswap.loops"  # the same: loops over elements
-    PLACES = "tensorswap.places"  # loops that compute places and call functions: no loop becomes another
-    ONCE = "tensorswap.once"  # what runs once for many others: it compiles as fast as it can
-
+from .effort import Effort, mark
 
 # Instructions of a module that is long enough: what it costs beside them is a tenth of their time or less.
 UNIT = {Effort.COMMON: 300, Effort.LOOPS: 200, Effort.PLACES: 600, Effort.ONCE: 1200}
@@ -73,11 +64,11 @@ class Modules:
         self,
         name: str,
         target: Target,
-        take: Callable[[Effort, str, str], None],
+        take: Callable[[str, str], None],
         linked: Mapping[str, tuple[str, str]] = MappingProxyType({}),
     ) -> None:
-        """`take` takes a module as soon as it is full: the effort that it is worth, the name that its object will have,
-        and its text. `linked` has functions that are in memory already, by their meaning: symbol and object."""
+        """`take` takes a module as soon as it is full: the name that its object will have, and its text. `linked` has
+        functions that are in memory already, by their meaning: symbol and object."""
         self.name = name
         self.target = target
         self.take = take
@@ -107,7 +98,7 @@ class Modules:
         if unit is None:
             module = llvm.Module(f"{self.name}.{self.taken + len(self.open)}")
             module.triple, module.data_layout = self.target.triple, self.target.layout
-            module.add_named_metadata(effort.value)
+            mark(module, effort)
             unit = self.last[effort] = self.open[module.name] = Unit(effort, module, self._next_room(effort))
         unit.begun += 1
         return Function(unit.module, kind, name)
@@ -141,7 +132,7 @@ class Modules:
         unit = self.open.pop(name)
         self.taken += 1
         if any(function.blocks for function in unit.module.functions):
-            self.take(unit.effort, name, str(unit.module))
+            self.take(name, str(unit.module))
 
     def shared(self, meaning: str, write: Callable[[str], Function]) -> str:
         """The symbol of a function that kernels have in common, which `write` writes under a name."""

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..kernel import llvm, python
+from ..kernel.effort import Effort, effort_of
 from ..kernel.ir import Body, Kernel, Memory
-from ..kernel.modules import Effort, Modules
+from ..kernel.modules import Modules
 from . import cache as disk
 from . import machine_code
 from .cores import cores
@@ -104,10 +105,9 @@ def _compile(wanted: dict[str, Callable[[], Function]]) -> None:
     batch = disk.symbol("\n".join((*wanted, *(symbol for symbol, _ in common.values()))))
     symbols: dict[str, str] = {}
     jobs: dict[str, Job] = {}
-    efforts: dict[str, Effort] = {}
 
-    def take(effort: Effort, name: str, text: str) -> None:
-        jobs[name], efforts[name] = work.add(text), effort
+    def take(name: str, text: str) -> None:
+        jobs[name] = work.add(text)
 
     with SharedWork(machine_code.object_code, cores() - 1) as work:
         modules = Modules(batch, machine_code.target(), take, common)
@@ -122,7 +122,10 @@ def _compile(wanted: dict[str, Callable[[], Function]]) -> None:
                 print(f"compiling part {position + 1} of {len(jobs)}", file=sys.stderr, flush=True)
             objects[name] = work.result(job)
     # Linked after what it calls, code finds it without a detour. A function ends after those that it calls.
-    objects = {name: objects[name] for name in sorted(objects, key=lambda name: list(Effort).index(efforts[name]))}
+    order = list(Effort)
+    objects = {
+        name: objects[name] for name in sorted(objects, key=lambda name: order.index(effort_of(jobs[name].text)))
+    }
     for source, symbol in symbols.items():
         code = disk.ObjectCode(symbol, objects, tuple(modules.needed))
         disk.save(source, code)

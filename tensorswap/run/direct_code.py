@@ -13,8 +13,9 @@ from typing import Any
 
 from llvmlite import ir as llvm
 
+from ..kernel.effort import Effort, mark
 from ..kernel.llvm import STOP_WORD
-from ..kernel.modules import Effort, Target
+from ..kernel.modules import Target
 from .again import LARGEST
 from .direct_words import PYTHON, Gives, Kind, Makes, State, Taken
 from .runner import Header
@@ -88,7 +89,7 @@ def module(name: str, target: Target) -> str:
     """The text of a module with the function of that name: it takes what it is bound to, arguments, and named ones."""
     made = llvm.Module(name)
     made.triple, made.data_layout = target.triple, target.layout
-    made.add_named_metadata(Effort.PLACES.value)
+    mark(made, Effort.PLACES)
     llvm.GlobalVariable(made, WORD, STOP_WORD)
     run = _run(made)
     code = Code(made, name, 3)

@@ -19,7 +19,8 @@ from llvmlite import binding
 from llvmlite.binding import ffi
 
 from ..errors import ArgumentError, TrustError
-from ..kernel.modules import Effort, Target
+from ..kernel.effort import Effort, effort_of
+from ..kernel.modules import Target
 
 FULL = 3
 
@@ -98,11 +99,6 @@ def optimised(text: str) -> Iterator[Any]:
         yield module
     finally:
         module.close()  # before its context
-
-
-def effort_of(text: str) -> Effort:
-    """Of the module of a text, by its mark."""
-    return next((effort for effort in Effort if f"!{effort.value} = " in text), Effort.LOOPS)
 
 
 FEW = (

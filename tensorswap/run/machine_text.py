@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..kernel import llvm
+from ..kernel.effort import effort_of
 from ..language.render import statement as show
 from ..lower.kernel import Lowered
 from . import machine_code
@@ -22,6 +23,6 @@ def _kernel(number: int, kernel: Lowered, stage: str, comment: str) -> str:
     texts = []
     for text in llvm.texts(*llvm.entry(kernel.kernel), launch, machine_code.target()):
         with machine_code.optimised(text) as best:
-            machine = machine_code.machine(machine_code.effort_of(text))
+            machine = machine_code.machine(effort_of(text))
             texts.append(str(best) if stage == "llvm" else machine.emit_assembly(best))
     return "\n".join([*(comment + line for line in head), *texts])

@@ -6,6 +6,7 @@ from .fault import Fault
 
 AGAIN = "tests/test_again.py::"
 CACHE = "tests/test_cache.py::"
+DIRECT = "tests/test_direct.py::"
 TRUST = "tests/test_trust.py::"
 TRAINING = "tests/test_training.py::"
 EAGER = "tests/test_eager.py::"
@@ -54,6 +55,48 @@ FAULTS = (
         "every(axis, wanted(0), _fails(extent, stride))", "every(axis, wanted(0), _fails(extent))",
         (AGAIN + "test_another_call_is_as_right_as_the_first[strides, arrays alone]",),
         "another layout of the same shape",
+    ),
+    Fault(
+        "direct calls take any static integer", "skipped check", "run/direct_code.py",
+        "unless(code.equal(whole(), cell))", "whole()",
+        (DIRECT + "test_static_integers_are_part_of_what_is_known",),
+        "kernels of one shift would serve another",
+    ),
+    Fault(
+        "direct calls take numbers of any type", "skipped check", "run/direct_code.py",
+        "            unless(code.equal(code.type_of(found, state), code.load(row, Taken.TYPE)))\n", "",
+        (DIRECT + "test_numbers_of_another_kind_go_the_other_way[2]",),
+        "what is no float would be read as one",
+    ),
+    Fault(
+        "direct calls run beside other kernels", "race", "run/direct_code.py",
+        "code.builder.ret(code.builder.zext(code.equal(found, acquired), WORD))", "code.builder.ret(WORD(1))",
+        (DIRECT + "test_while_other_kernels_run_a_shared_call_waits",),
+        "two threads would use the memory of one call",
+    ),
+    Fault(
+        "direct calls do not see what is watched", "skipped check", "run/direct_code.py",
+        "    only_if(code.equal(code.load(code.load(state, State.WATCHED)), 0))\n", "",
+        (DIRECT + "test_switches_are_seen",),
+        "a NaN would pass though the user asked to be told",
+    ),
+    Fault(
+        "direct calls run while kernels are being stopped", "skipped check", "run/direct_code.py",
+        "    only_if(code.equal(code.builder.load(made.globals[STOP_WORD]), 0))", "    pass",
+        (DIRECT + "test_while_kernels_are_stopped_calls_are_not_direct[light]",),
+        "results would be half done",
+    ),
+    Fault(
+        "direct calls keep every result", "dropped factor", "run/direct_code.py",
+        "    leave(True, results, made)\n", "    leave(True, None, None)\n",
+        (DIRECT + "test_memory_does_not_grow",),
+        "memory would grow with each call",
+    ),
+    Fault(
+        "a lock that a parent held stays closed in its child", "race", "run/interrupt.py",
+        "    LOCK._at_fork_reinit()", "    LOCK.locked()",
+        (DIRECT + "test_a_child_has_its_own_lock_and_threads",),
+        "the child would wait for ever",
     ),
     Fault(
         "kernels of one type serve another", "stale key", "run/call.py",

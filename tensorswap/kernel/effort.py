@@ -1,0 +1,59 @@
+"""How much LLVM does for a function: most of its time goes into code that would run as fast without."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from . import ir
+from .common import common
+
+NEAR = 60  # parts of a step of a recurrence that takes little longer than its call
+
+
+class Effort(Enum):
+    """How much LLVM does for a module; its mark. Functions call those of modules that stand before theirs."""
+
+    COMMON = "tensorswap.common"  # all that it can, for functions that other kernels will call too
+    LOOPS = "tensorswap.loops"  # the same: loops over elements
+    PLACES = "tensorswap.places"  # loops that compute places and call functions: no loop becomes another
+    ONCE = "tensorswap.once"  # what runs once for many others: it compiles as fast as it can
+
+
+def mark(module: Any, effort: Effort) -> None:
+    """Tells the effort of a module, which its text will show."""
+    module.add_named_metadata(effort.value)
+
+
+def effort_of(text: str) -> Effort:
+    """Of the text of a module, by its mark."""
+    return next((effort for effort in Effort if f"!{effort.value} = " in text), Effort.LOOPS)
+
+
+def effort_for(body: ir.Body) -> Effort:
+    """What LLVM has to do for a function. Loops over elements that stand beside steps become functions."""
+    statements = list(ir.statements(body))
+    if any(isinstance(n, ir.Step) for n in statements):
+        return Effort.LOOPS if any(isinstance(n, ir.For) and n.often for n in statements) else Effort.ONCE
+    return Effort.LOOPS if any(_is_work(n) for n in statements) else Effort.PLACES
+
+
+def is_work_alone(node: ir.For) -> bool:
+    """Whether a loop is over elements, and leaves nothing behind that code after it could name."""
+    inside = list(ir.statements(node.body))
+    leaves = any(isinstance(n, ir.Set | ir.Choose | ir.Point | ir.Step) for n in inside)
+    return not leaves and any(_is_work(n) for n in inside)
+
+
+def is_short(body: ir.Body) -> bool:
+    return sum(1 for _ in ir.walk(body)) < NEAR
+
+
+def _is_work(node: ir.Statement) -> bool:
+    match node:
+        case ir.Set(variable=ir.Variable(type=type)):
+            return type.real
+        case ir.TileCall() | ir.Turn():
+            return common(node) is None
+        case _:
+            return isinstance(node, ir.Store | ir.While | ir.Serve)
