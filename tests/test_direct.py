@@ -11,6 +11,7 @@ import sys
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ import tensorswap as ts
 from tensorswap.run import direct, execute
 from tensorswap.run.again import Again
 from tensorswap.run.interrupt import LOCK, STOP
+from tests.test_many_processes import finish, start
 
 pytestmark = pytest.mark.compiled
 
@@ -47,7 +49,7 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> ts.Program:
     monkeypatch.setattr("tensorswap.run.call.threads", lambda: 2)
     program = called("Y[i] = A[i] * B[i]", A=np.ones(64), B=np.ones(64))
     assert program._caller.again is not None
-    assert program._caller.again.shared
+    assert program._caller.again.frame.threads
     return program
 
 
@@ -299,18 +301,30 @@ def test_threads_do_not_disturb_each_other(kind: str, shared: ts.Program) -> Non
         list(pool.map(check, range(12)))
 
 
+FORK = """
+import os
+import numpy as np, tensorswap as ts
+from tensorswap.run import call, execute
+from tensorswap.run.interrupt import LOCK
+execute.PARALLEL, call.threads = 0, lambda: 2
+A = np.arange(64.0)
+shared = ts.program("Y[i] = A[i] * B[i]")
+for _ in range(3):
+    shared(A=A, B=A)
+with LOCK:  # nobody would open it in the child
+    child = os.fork()
+    if not child:
+        right = all(np.array_equal(shared(A=A, B=A), A * A) for _ in range(3))
+        os._exit(0 if right else 1)
+assert shared._way != shared._called
+assert np.array_equal(shared(A=A, B=A), A * A)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_child_has_its_own_lock_and_threads(shared: ts.Program) -> None:
-    A = np.arange(64.0)
-    light = called("Y[i] = A[i] + 1", A=A)
-    with LOCK:  # nobody would open it in the child
-        child = os.fork()
-        if not child:
-            right = np.array_equal(shared(A=A, B=A), A * A) and np.array_equal(light(A=A), A + 1)
-            os._exit(0 if right else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    np.testing.assert_array_equal(shared(A=A, B=A), A * A)
+def test_a_child_has_its_own_lock_and_threads() -> None:
+    assert finish(start(FORK, Path(os.environ["TENSORSWAP_CACHE"])), 60) == "0\n"
 
 
 @pytest.mark.parametrize("reason", ["no lock", "layout"])
@@ -369,3 +383,67 @@ def test_calls_of_two_kinds_in_turn() -> None:
         A = np.random.default_rng(n).standard_normal((n, n)).astype(np.float64 if n % 2 else np.float32)
         np.testing.assert_allclose(program(A=A, B=A), A @ A, rtol=1e-5)
     assert is_direct(program)
+
+
+FIRST = {  # what results and memory begin with
+    "zeros of a result": "size(Y, 0) = 4\nY[label[n]] += X[n]",
+    "others of a result": "size(Y, 0) = 4\nsize(Z, 0) = 5\nY[label[n]] max= X[n]\nZ[label[n]] min= X[n]\nreturn Y, Z",
+    "zeros in between": "size(T, 0) = 4\nT[label[n]] += X[n]\nY[n] = T[label[n]] * X[n]\nreturn Y",
+    "others in between": (
+        "size(T, 0) = 4\nsize(U, 0) = 4\nT[label[n]] min= X[n]\nU[label[n]] max= X[n]\n"
+        "Y[n] = T[label[n]] - U[label[n]]\nreturn Y"
+    ),
+    "whole numbers": (
+        "size(T, 0) = 4\nsize(Y, 0) = 4\nT[label[n]] max= label[n]\nY[label[n]] += T[label[n]]\nreturn Y"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", FIRST.values(), ids=FIRST)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_results_and_memory_begin_with(text: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if threads > 1:
+        monkeypatch.setattr(execute, "PARALLEL", 0)
+        monkeypatch.setattr("tensorswap.run.call.threads", lambda: threads)
+    numbers = np.random.default_rng(0)
+    program = ts.program(text)
+    for _ in range(30):
+        given = {"X": numbers.standard_normal(9), "label": np.append(numbers.integers(0, 4, 8), 3)}
+        given = {name: array for name, array in given.items() if name in program.inputs}
+        found, expected = program(given), program.run_reference(given)
+        for name in program.outputs if isinstance(found, dict) else [None]:
+            one = found if name is None else found[name]
+            np.testing.assert_allclose(one, expected if name is None else expected[name], rtol=1e-12)
+    assert is_direct(program)
+
+
+def test_kernels_that_cannot_decide_leave_it_to_the_interpreter(others: list[Any]) -> None:
+    program = ts.program("size(Y, 0) = 4\nY[place[i]] = X[i]")  # each element once
+    X, place = np.arange(3.0) + 1, np.array([0, 3, 2])
+    for _ in range(3):
+        np.testing.assert_array_equal(program(X=X, place=place), [1, 0, 3, 2])
+    assert is_direct(program)
+    assert program._caller.again is not None
+    assert program._caller.again.known.scalars
+    seen = len(others)
+    np.testing.assert_array_equal(program(X=X, place=np.array([3, 0, 2])), [2, 0, 3, 1])
+    assert len(others) == seen
+    for _ in range(2):
+        with pytest.raises(ts.SwapError, match="more than once"):
+            program(X=X, place=np.array([0, 2, 2]))
+    np.testing.assert_array_equal(program(X=X, place=place), [1, 0, 3, 2])
+
+
+def test_updates_begin_as_a_copy_of_what_they_update(others: list[Any]) -> None:
+    program = called("W[i] = W[i] - rate * G[i]", W=np.arange(4.0), G=np.ones(4), rate=0.5)
+    W, G = np.arange(4.0) + 7, np.arange(4.0)
+    found = program(W=W, G=G, rate=0.25)
+    np.testing.assert_array_equal(found, np.arange(4.0) + 7 - 0.25 * G)
+    np.testing.assert_array_equal(W, np.arange(4.0) + 7)
+    assert not np.shares_memory(found, W)
+    assert not others
+    for wrong in ("text", None, np.ones(5), np.array([None] * 4), np.ones(4, ">f8")[:3], 3.0):
+        with pytest.raises(ts.SwapError):
+            program(W=wrong, G=G, rate=0.25)
+    for other in (np.ones(4, np.float32), np.ones(8)[::2], [1.0, 1.0, 1.0, 1.0], np.ones(4, ">f8")):
+        np.testing.assert_array_equal(program(W=other, G=G, rate=0.5), 1 - 0.5 * G)

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..room import SMALL
-from .execute import NOTHING, Executable
-from .interrupt import LONG
+from .execute import Executable
 from .objects import object_layout
 
 if TYPE_CHECKING:
@@ -21,10 +20,7 @@ WORD = np.dtype(np.int64)
 NUMBERS = (float, int, bool)
 LARGEST = 2**31  # whole numbers that every type takes as they are
 LARGE = float(np.finfo(np.float32).max)
-KEPT = 2**18  # bytes for what kernels make in between, which wait for the next call
-LIGHT = 100e3  # nanoseconds of work, by a guess, for which other threads of Python can wait
 
-Made = tuple[Callable[..., Array], tuple[int, ...], np.dtype[Any]]  # an array: by numpy's empty or zeros
 Way = Callable[..., Any]  # from what a user passes to what he gets
 
 
@@ -55,16 +51,7 @@ class Again:
         self.between = [(k, *b) for k, b in enumerate(between) if b is not None and words[k] is None]
         self.checks = [Check(a.dtype, a.shape, a.strides, b) for a, b in zip(arrays, words, strict=True)]
         self.frame = self.new_frame()
-        made: list[Made] = [
-            (np.empty if start is None else np.zeros, shape, d) for _, shape, d, start in context.results
-        ]
-        fresh = all(old is None and not start for old, _, _, start in context.results)
-        bare = not (known.scalars or known.limited or context.zeros or context.fills or context.size > KEPT)
-        self.made = made if fresh and bare and known.work < LONG else None
-        self.shared = self.frame.threads or known.work > LIGHT
         self.direct: Way | None = None  # once it was asked for
-        self.memory = context.memory() if self.made is not None else NOTHING  # a frame runs one call at a time
-        self.outputs = context.outputs
 
     def new_frame(self) -> Frame:
         """One that nobody else runs at the same time."""
@@ -78,8 +65,6 @@ class Again:
         arrays = self.taken(arguments)
         if arrays is None:
             return None
-        if self.made is not None:
-            return self.at_once(arrays, self.made)
         for k, dtype in self.updated:  # these are copied before the check
             if type(arrays[k]) is not np.ndarray or arrays[k].dtype != dtype:
                 return None
@@ -121,13 +106,6 @@ class Again:
             if array.size and (array.min() < low or array.max() > high):
                 return None
         return arrays
-
-    def at_once(self, arrays: list[Any], made: list[Made]) -> dict[str, Array] | None:
-        """For kernels that need arrays and nothing else: what is no array as expected, the runner tells."""
-        for make, shape, dtype in made:
-            arrays.append(make(shape, dtype))
-        arrays.append(self.memory)
-        return {name: arrays[k] for name, k in self.outputs} if self.frame(arrays) else None
 
 
 def can_be_made(known: Executable, given: Mapping[str, Any], ranges: Mapping[str, tuple[int, int]]) -> bool:

@@ -9,6 +9,7 @@ the longer way.
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,17 +22,25 @@ from llvmlite import binding
 from . import machine_code
 from .again import LARGEST, Again, Way
 from .compile import other_function
-from .direct_words import PYTHON, Kind, State
+from .direct_words import CALLED, Kind, State
+from .execute import Context
 from .frame import ALONE
-from .interrupt import LOCK
+from .interrupt import LOCK, LONG
 from .objects import ObjectLayout, object_layout
 
+Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]
 
 EMPTY = ()
+LIGHT = 100e3  # nanoseconds of work, by a guess, for which other threads of Python can wait
+COPIED = 2**20  # bytes of first values that are kept to be copied, at most
 DOC = b"call(mapping=None, /, **arrays)\n--\n\nRuns the program. One output: that array; several: a dict by name."
 KEYWORDS = 1 | 2  # METH_VARARGS and METH_KEYWORDS
-FUNCTIONS = {np.zeros: 183, np.empty: 184}  # where numpy's table has those of its C interface
+FUNCTIONS: dict[Function, int] = {
+    np.copy: 85,
+    np.zeros: 183,
+    np.empty: 184,
+}  # where numpy's table has the like for programs in C
 KINDS = {
     (float, "float64"): Kind.DOUBLE,
     (float, "float32"): Kind.SINGLE,
@@ -69,7 +78,7 @@ def means() -> Means | None:
     if layout is None or (asked is not None and not asked()):
         return None
     api = ctypes.pythonapi
-    for name in PYTHON:
+    for name in CALLED:  # a process has the system's library by way of Python's
         binding.add_symbol(name, ctypes.cast(getattr(api, name), ctypes.c_void_p).value)
     table = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", api))
     core = getattr(np, "_core", None) or np.core
@@ -84,33 +93,71 @@ def _module(name: str) -> str:
     return module(name, machine_code.target())
 
 
+class Words:
+    """The rows that a direct call reads, and all that they have the addresses of."""
+
+    def __init__(self, known: Means, again: Again) -> None:
+        self.known = known
+        self.keep: list[Any] = []
+        self.taken = [self.argument(again, k, name) for k, name in enumerate(again.names)]
+        self.taken += [[self.id(name), Kind.FIXED, id(int), 0, value, 0] for name, value in again.fixed.items()]
+        context = again.known.context
+        self.made = [self.result(*result) for result in context.results]
+        self.memory = context.memory()
+        self.starts = self.first_values(context)
+        slots, scalars = dict(context.outputs), again.known.scalars
+        self.deciding = [[slots[name], again.known.stored(name).itemsize] for name in scalars]
+        self.gives = [[self.id(name), k] for name, k in context.outputs if name not in scalars]
+
+    def id(self, thing: Any) -> int:
+        """Of something that stays."""
+        self.keep.append(thing)
+        return id(thing)
+
+    def data(self, array: Array) -> int:
+        """The address of an array's elements, which stays."""
+        self.keep.append(array)
+        return int(array.ctypes.data)
+
+    def rows(self, rows: list[list[int]]) -> int:
+        return self.data(np.array(rows, np.int64))
+
+    def argument(self, again: Again, k: int, name: str) -> list[int]:
+        kind = next(((dtype, kind) for place, dtype, kind in again.numbers if place == k), None)
+        if kind is None:
+            return [self.id(name), Kind.ARRAY, 0, k, 0, 0]
+        cell = np.zeros((), kind[0])
+        return [self.id(name), KINDS[kind[1], kind[0].name], id(kind[1]), k, self.id(cell), self.data(cell)]
+
+    def result(
+        self, old: int | None, shape: tuple[int, ...], dtype: np.dtype[Any], start: float | int | None
+    ) -> list[int]:
+        """A copy of an input; or made by numpy's function for zeros, or by one that leaves memory as it is, with a copy
+        of what the result begins with if that is something else."""
+        made = [len(shape), self.data(np.array(shape, np.intp)), self.id(dtype)]
+        if old is not None:
+            return [self.known.make[np.copy], *made, 0, 0, old]
+        if start is None or not start:
+            return [self.known.make[np.empty if start is None else np.zeros], *made, 0, 0, -1]
+        like = np.full(shape, start, dtype)
+        return [self.known.make[np.empty], *made, self.data(like), like.nbytes, -1]
+
+    def first_values(self, context: Context) -> list[list[int]]:
+        memory = self.data(self.memory)
+        likes = [(place, np.full(shape, value, dtype)) for place, shape, dtype, value in context.fills]
+        return [
+            *([memory + first, 0, past - first] for first, past in context.zeros),
+            *([memory + place, self.data(like), like.nbytes] for place, like in likes),
+        ]
+
+
 def direct(again: Again, otherwise: Way, single: bool, watched: ctypes.c_int64) -> Way | None:
     """A function that takes and gives what `otherwise` does, and leaves calls of another kind to it, and all while
     `watched` is not zero. It gives the only output without its name if `single`. None if there can be none."""
     known = means()
-    kinds = {k: KINDS.get((kind, dtype.name)) for k, dtype, kind in again.numbers}
-    if known is None or again.made is None or again.converted or again.between or None in kinds.values():
+    if known is None or not _can_be(again):
         return None
-    if any(abs(value) > LARGEST for value in again.fixed.values()):
-        return None
-    cells = {k: np.zeros((), dtype) for k, dtype, _ in again.numbers}
-    types = {k: kind for k, _, kind in again.numbers}
-    taken = [
-        [id(name), kinds[k], id(types[k]), k, id(cells[k]), cells[k].ctypes.data]
-        if k in cells
-        else [id(name), Kind.ARRAY, 0, k, 0, 0]
-        for k, name in enumerate(again.names)
-    ]
-    taken += [[id(name), Kind.FIXED, id(int), 0, value, 0] for name, value in again.fixed.items()]
-    shapes = [np.array(shape, np.intp) for _, shape, _ in again.made]
-    makes = [
-        [known.make[make], len(shape), place.ctypes.data, id(dtype)]
-        for (make, shape, dtype), place in zip(again.made, shapes, strict=True)
-    ]
-    gives = [[id(name), k] for name, k in again.outputs]
-    rows = [np.array(row, np.int64) for row in (taken, makes, gives)]
-    frame = again.new_frame()
-    memory = again.memory if again.shared else again.known.context.memory()  # one call at a time uses it, or a thread
+    words, frame = Words(known, again), again.new_frame()
     acquire, release = partial(LOCK.acquire, False), LOCK.release
     state = np.zeros(len(State), np.int64)
     for word, number in {
@@ -118,32 +165,51 @@ def direct(again: Again, otherwise: Way, single: bool, watched: ctypes.c_int64) 
         State.OTHERWISE: id(otherwise),
         State.TYPE: known.layout.type,
         State.DICT: id(dict),
-        State.COUNT: len(taken),
-        State.TAKEN: rows[0].ctypes.data,
+        State.COUNT: len(words.taken),
+        State.TAKEN: words.rows(words.taken),
         State.INPUTS: len(again.names),
-        State.MADE: len(makes),
-        State.MAKES: rows[1].ctypes.data,
-        State.MEMORY: id(memory),
-        State.GIVES: 0 if single else len(gives),
-        State.NAMES: rows[2].ctypes.data,
-        State.SLOTS: len(again.names) + len(makes) + 1,
+        State.MADE: len(words.made),
+        State.MAKES: words.rows(words.made),
+        State.MEMORY: id(words.memory),
+        State.GIVES: 0 if single else len(words.gives),
+        State.NAMES: words.rows(words.gives),
+        State.SLOTS: len(again.names) + len(words.made) + 1,
         State.RUNNER: frame.runner,
         State.TABLE: frame.table,
         State.HEADER: frame.header,
         State.LINKS: frame.links,
         State.ITEMS: known.layout.items,
-        State.SHARED: again.shared,
+        State.DATA: known.layout.data,
+        State.BEGUN: len(words.starts),
+        State.STARTS: words.rows(words.starts),
+        State.DECIDING: len(words.deciding),
+        State.BYTES: words.rows(words.deciding),
+        State.SHARED: frame.threads or again.known.work > LIGHT,
         State.ALONE: ctypes.addressof(ALONE),
         State.ACQUIRE: id(acquire),
         State.ACQUIRED: id(True),
         State.RELEASE: id(release),
         State.EMPTY: id(EMPTY),
+        State.ARRAY: id(np.ndarray),
+        State.DTYPE: known.layout.dtype,
     }.items():
         state[word] = number
-    own = known, frame, memory, cells, shapes, rows, acquire, release, state
-    others = otherwise, watched, again.names, again.fixed, again.made, again.outputs  # not `again`: it has the function
+    keep = known, words, frame, otherwise, watched, acquire, release, state  # not `again`, which has the function
     new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     function: Way = new(("PyCFunction_NewEx", ctypes.pythonapi))(
-        ctypes.addressof(known.definition), (state.ctypes.data, own, others), None
+        ctypes.addressof(known.definition), (state.ctypes.data, keep), None
     )
     return function
+
+
+def _can_be(again: Again) -> bool:
+    """Whether calls need nothing but a lookup, memory and kernels, and are done before anybody waits."""
+    known, context = again.known, again.known.context
+    if again.converted or again.between or known.limited or known.work >= LONG:
+        return False
+    first = sum(
+        math.prod(shape) * dtype.itemsize for old, shape, dtype, start in context.results if start and old is None
+    )
+    first += sum(math.prod(shape) * dtype.itemsize for _, shape, dtype, _ in context.fills)
+    numbers = all((kind, dtype.name) in KINDS for _, dtype, kind in again.numbers)
+    return first < COPIED and numbers and all(abs(value) <= LARGEST for value in again.fixed.values())

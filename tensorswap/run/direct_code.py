@@ -17,10 +17,10 @@ from ..kernel.effort import Effort, mark
 from ..kernel.llvm import STOP_WORD
 from ..kernel.modules import Target
 from .again import LARGEST
-from .direct_words import PYTHON, Gives, Kind, Makes, State, Taken
+from .direct_words import CALLED, Decides, Gives, Kind, Makes, Start, State, Taken
 from .runner import Header
 
-WORD, NUMBER = llvm.IntType(64), llvm.IntType(32)
+WORD, NUMBER, BYTE = llvm.IntType(64), llvm.IntType(32), llvm.IntType(8)
 DOUBLE, SINGLE = llvm.DoubleType(), llvm.FloatType()
 RESULTS = {"PyFloat_AsDouble": DOUBLE, "PyDict_SetItem": NUMBER}  # the others give words, or nothing
 
@@ -48,6 +48,9 @@ class Code:
     def row(self, rows: Any, number: Any, entries: type[IntEnum]) -> Any:
         return self.builder.add(rows, self.builder.mul(number, WORD(8 * len(entries))))
 
+    def entries(self, row: Any, entries: type[IntEnum]) -> list[Any]:
+        return [self.load(row, entry) for entry in entries]
+
     def type_of(self, found: Any, state: Any) -> Any:
         return self.load(self.builder.add(found, self.load(state, State.TYPE)))
 
@@ -59,8 +62,8 @@ class Code:
         return self.builder.icmp_signed("==", left, WORD(right) if isinstance(right, int) else right)
 
     def call(self, name: str, *given: Any) -> Any:
-        """Calls a function of Python's."""
-        assert name in PYTHON
+        """Calls a function of Python's, or of the system's library."""
+        assert name in CALLED
         found = self.module.globals.get(name)
         kind = llvm.FunctionType(RESULTS.get(name, WORD), [WORD] * len(given))
         return self.builder.call(found or llvm.Function(self.module, kind, name), given)
@@ -145,15 +148,49 @@ def _run(module: Any) -> Any:
     unless(code.equal(code.builder.call(_lock(module), [state]), 1), locked=False)
     unless(code.equal(code.builder.call(_read(module), [state, objects, slots]), 1))
     results = code.at(slots, code.load(state, State.INPUTS))
-    number = code.builder.call(_make(module), [state, results])
+    number = code.builder.call(_make(module), [state, slots])
     unless(code.equal(number, made), results=results, number=number)
     code.store(code.load(state, State.MEMORY), results, made)
+    code.builder.call(_begin(module), [state])
     code.builder.call(_kernels(module), [state, slots])
     as_expected = code.equal(code.load(code.load(state, State.HEADER), Header.WRONG), 0)
     unless(as_expected, results=results, number=made)
+    unless(code.equal(code.builder.call(_decided(module), [state, slots]), 1), results=results, number=made)
     output = code.builder.call(_given(module), [state, slots])
     leave(True, results, made)
     code.builder.ret(output)
+    return code.function
+
+
+def _begin(module: Any) -> Any:
+    """Writes what memory begins with."""
+    code = Code(module, "begin", 1, own=True)
+    (state,) = code.given
+    rows = code.load(state, State.STARTS)
+    with code.each(code.load(state, State.BEGUN)) as number:
+        place, like, size = code.entries(code.row(rows, number, Start), Start)
+        with code.builder.if_else(code.equal(like, 0)) as (zeros, others):
+            with zeros:
+                code.call("memset", place, WORD(0), size)
+            with others:
+                code.call("memcpy", place, like, size)
+    code.builder.ret(WORD(0))
+    return code.function
+
+
+def _decided(module: Any) -> Any:
+    """0 if some result says that the others may be wrong."""
+    code = Code(module, "decided", 2, own=True)
+    state, slots = code.given
+    rows = code.load(state, State.BYTES)
+    with code.each(code.load(state, State.DECIDING)) as number:
+        slot, size = code.entries(code.row(rows, number, Decides), Decides)
+        data = code.load(code.builder.add(code.load(slots, slot), code.load(state, State.DATA)))
+        with code.each(size) as byte:
+            place = code.builder.inttoptr(code.builder.add(data, byte), BYTE.as_pointer())
+            with code.builder.if_then(code.builder.icmp_signed("!=", code.builder.load(place), BYTE(0)), likely=False):
+                code.builder.ret(WORD(0))
+    code.builder.ret(WORD(1))
     return code.function
 
 
@@ -272,19 +309,45 @@ WRITES: dict[Kind, Callable[[Code, Any, Callable[[], Any]], Any]] = {
 
 
 def _make(module: Any) -> Any:
-    """Makes the results: how many of them before numpy says that there is no memory."""
+    """Makes the results: how many of them before one cannot be made."""
     code = Code(module, "make", 2, own=True)
-    state, results = code.given
+    builder = code.builder
+    state, slots = code.given
     count, rows = code.load(state, State.MADE), code.load(state, State.MAKES)
+    results, copied = code.at(slots, code.load(state, State.INPUTS)), _copied(module)
+    place = code.room(WORD(1))
     with code.each(count) as number:
         row = code.row(rows, number, Makes)
-        make, axes, shape, dtype = (code.load(row, entry) for entry in Makes)
-        code.call("Py_IncRef", dtype)  # numpy keeps that reference
-        made = code.call_at(make, code.builder.trunc(axes, NUMBER), shape, dtype, NUMBER(0))
-        with code.builder.if_then(code.equal(made, 0), likely=False):
-            code.builder.ret(number)
+        make, axes, shape, dtype, like, size, old = code.entries(row, Makes)
+        with builder.if_else(builder.icmp_signed(">=", old, WORD(0))) as (another, new):
+            with another:
+                code.store(builder.call(copied, [state, row, code.load(slots, old)]), place)
+            with new:
+                code.call("Py_IncRef", dtype)  # numpy keeps that reference
+                code.store(code.call_at(make, builder.trunc(axes, NUMBER), shape, dtype, NUMBER(0)), place)
+        made = code.load(place)
+        with builder.if_then(code.equal(made, 0), likely=False):
+            builder.ret(number)
+        with builder.if_then(builder.not_(code.equal(like, 0))):
+            code.call("memcpy", code.load(builder.add(made, code.load(state, State.DATA))), like, size)
         code.store(made, results, number)
-    code.builder.ret(count)
+    builder.ret(count)
+    return code.function
+
+
+def _copied(module: Any) -> Any:
+    """A copy of what is an array of the right elements, whatever its shape, which the runner looks at; else 0."""
+    code = Code(module, "copied", 3, own=True)
+    state, row, array = code.given
+
+    def unless(found: Any, wanted: Any) -> None:
+        with code.builder.if_then(code.builder.not_(code.equal(found, wanted)), likely=False):
+            code.builder.ret(WORD(0))
+
+    unless(code.type_of(array, state), code.load(state, State.ARRAY))
+    dtype = code.load(code.builder.add(array, code.load(state, State.DTYPE)))
+    unless(dtype, code.load(row, Makes.DTYPE))
+    code.builder.ret(code.call_at(code.load(row, Makes.MAKE), array, NUMBER(0)))
     return code.function
 
 

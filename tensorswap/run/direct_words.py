@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-PYTHON = (  # functions of Python's that are called
+CALLED = (  # functions of Python's, and of the system's library
     "PyTuple_GetItem",
     "PyTuple_Size",
     "PyLong_AsVoidPtr",
@@ -21,6 +21,8 @@ PYTHON = (  # functions of Python's that are called
     "PyEval_RestoreThread",
     "Py_IncRef",
     "Py_DecRef",
+    "memset",
+    "memcpy",
 )
 
 
@@ -45,12 +47,19 @@ class State(IntEnum):
     HEADER = 15
     LINKS = 16
     ITEMS = 17  # bytes from where the runner is told to look to the address of those arrays
-    SHARED = 18  # not zero: kernels run while other threads of Python do, so
-    ALONE = 19  # the address of a word that is not zero in a process without the threads of its parent's,
-    ACQUIRE = 20  # a callable that takes the lock of all kernels, or says that it cannot,
-    ACQUIRED = 21  # what it says if it can,
-    RELEASE = 22  # and one that gives it back
-    EMPTY = 23  # arguments of a callable that takes none
+    DATA = 18  # where an array has the address of its elements
+    BEGUN = 19  # places in the memory that begin with something,
+    STARTS = 20  # and the address of a row of Start for each
+    DECIDING = 21  # results that are zero, or the others may be wrong,
+    BYTES = 22  # and the address of a row of Decides for each
+    SHARED = 23  # not zero: kernels run while other threads of Python do, so
+    ALONE = 24  # the address of a word that is not zero in a process without the threads of its parent's,
+    ACQUIRE = 25  # a callable that takes the lock of all kernels, or says that it cannot,
+    ACQUIRED = 26  # what it says if it can,
+    RELEASE = 27  # and one that gives it back
+    EMPTY = 28  # arguments of a callable that takes none
+    ARRAY = 29  # the type of arrays,
+    DTYPE = 30  # and where one has the type of its elements
 
 
 class Taken(IntEnum):
@@ -79,10 +88,28 @@ class Kind(IntEnum):
 class Makes(IntEnum):
     """A row for a result."""
 
-    MAKE = 0  # numpy's function
+    MAKE = 0  # numpy's function, which makes one, or copies another
     AXES = 1
     SHAPE = 2
     DTYPE = 3
+    LIKE = 4  # the address of what it begins with, or 0
+    SIZE = 5  # bytes of that
+    COPIED = 6  # the slot of an argument that it begins as, or -1
+
+
+class Start(IntEnum):
+    """A row for a place in memory."""
+
+    PLACE = 0  # an address
+    LIKE = 1  # the address of what it begins with; 0 stands for zeros
+    SIZE = 2  # bytes
+
+
+class Decides(IntEnum):
+    """A row for a result that decides."""
+
+    SLOT = 0
+    SIZE = 1  # bytes
 
 
 class Gives(IntEnum):

@@ -45,8 +45,8 @@ FAULTS = (
         "-1 would be read in the third call",
     ),
     Fault(
-        "results of repeated calls begin with what lay there", "dropped factor", "run/again.py",
-        "np.empty if start is None else np.zeros", "np.empty",
+        "results of repeated calls begin with what lay there", "dropped factor", "run/direct.py",
+        "self.known.make[np.empty if start is None else np.zeros]", "self.known.make[np.empty]",
         (AGAIN + "test_what_is_kept_between_short_calls_is_made_anew",),
         "sums would go on from what was there",
     ),
