@@ -249,3 +249,39 @@ def test_refusals_name_the_fault(subscripts: str, shapes: list[tuple[int, ...]],
 
 def test_types_are_kept() -> None:
     assert ts.einsum("i,i->i", np.ones(3, np.float32), np.ones(3, np.float32)).dtype == np.float32
+
+
+@pytest.mark.compiled
+def test_calls_with_the_same_text_take_a_shortcut() -> None:
+    """Like the last one or not, each gives what numpy's function gives."""
+    from tensorswap.einsum import shortcut
+
+    numbers = np.random.default_rng(0)
+    kinds: list[Any] = [
+        lambda *shape: numbers.standard_normal(shape),
+        lambda *shape: numbers.standard_normal(shape).astype(np.float32),
+        lambda *shape: numbers.standard_normal(shape[::-1]).T,
+        lambda *shape: numbers.integers(-9, 9, shape),
+        lambda *shape: numbers.integers(-9, 9, shape).astype(np.int8),
+        lambda *shape: numbers.standard_normal(shape) > 0,
+        lambda *shape: numbers.standard_normal(shape).tolist(),
+        lambda *shape: numbers.standard_normal(shape) * 1j,
+        lambda *shape: numbers.standard_normal(shape).astype(np.float16),
+    ]
+    for text, shapes in {"ij,jk->ik": [(3, 4), (4, 5)], "ij,ij->": [(3, 4)] * 2, "ij->ji": [(3, 4)]}.items():
+        for kind in [*(k for k in kinds for _ in range(4)), *kinds, *kinds[::-1]]:
+            given = [kind(*shape) for shape in shapes]
+            found, expected = ts.einsum(text, *given), np.einsum(text, *given)
+            assert type(found) is type(expected)
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(found, expected, rtol=2e-2 if expected.dtype == np.float16 else 1e-5, atol=1e-6)
+    A, B = numbers.standard_normal((3, 4)), numbers.standard_normal((4, 5))
+    for _ in range(4):
+        ts.einsum("ij,jk->ik", A, B)
+    np.testing.assert_array_equal(shortcut.taken(("ij,jk->ik", A, B)), ts.einsum("ij,jk->ik", A, B))
+    for wrong in ((A, B, B), (A,), (A, B[:3]), (A[:, :3], B), (A, "text"), ()):
+        assert shortcut.taken(("ij,jk->ik", *wrong)) is None
+        with pytest.raises(ts.SwapError):
+            ts.einsum("ij,jk->ik", *wrong)
+    assert ts.einsum("ij,jk->ik", A, B, dtype=np.float32, casting="same_kind").dtype == np.float32
+    np.testing.assert_allclose(ts.einsum("ij,jk->ik", ts.tensor(A), B).value, A @ B)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,20 +13,26 @@ from ..run.arguments import as_array
 from .layout import diagonal_view
 from .recipe import Recipe, recipe
 from .settings import checked_casting, checked_dtype, checked_optimize, checked_order, checked_out
+from .shortcut import remember, taken
 from .subscripts import text_and_operands
 
 Array = NDArray[Any]
 
 
-def einsum_of_arrays(given: Sequence[Any], out: Any, dtype: Any, order: Any, casting: Any, optimize: Any) -> Any:
+def einsum_of_arrays(given: tuple[Any, ...], out: Any, dtype: Any, order: Any, casting: Any, optimize: Any) -> Any:
     """Complex numbers, objects and long doubles have no kernels: numpy itself computes those."""
-    text, given = text_and_operands(given)
-    arrays = [value if type(value) is np.ndarray else operand(k, value) for k, value in enumerate(given)]
+    usual = out is None and dtype is None and optimize is False and order == "K" and casting == "safe"
+    if usual and (short := taken(given)) is not None:
+        return short
+    text, operands = text_and_operands(given)
+    arrays = [value if type(value) is np.ndarray else operand(k, value) for k, value in enumerate(operands)]
     made = recipe_of(text, arrays, out, dtype, order, casting, optimize)
     if made.is_view and out is None:
         result = diagonal_view(arrays[0], made.subscripts.terms[0], made.subscripts.output)
     elif made.computed is not None:
         result = made.run(made.operands(arrays))
+        if usual:
+            remember(given[0], made)
     else:
         return numpys_einsum(
             made.for_numpy, *arrays, out=out, dtype=dtype, order=order, casting=casting, optimize=optimize

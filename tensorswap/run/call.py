@@ -133,6 +133,12 @@ class Caller:
             again.direct = direct(again, otherwise, single, watched) or otherwise
         return again.direct
 
+    def direct_or_nothing(self, single: bool, watched: ctypes.c_int64) -> Way | None:
+        """A direct call for those like the last, which gives None for others; None if there can be none."""
+        from .direct import direct  # as above
+
+        return None if self.again is None else direct(self.again, _nothing, single, watched)
+
     def release(self) -> None:
         """Gives up the memory that waits for the next calls."""
         self.again = None
@@ -245,6 +251,10 @@ class Caller:
         executable = Executable(made.bound, threads(), made.scalars, bound.loops.inputs)
         self.certify(bound, executable.loops)
         return Prepared(executable, None, made.bound, ranges, exact)
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """The answer to calls of another kind."""
 
 
 def plan_of(known: Prepared) -> PlanTable:

@@ -112,6 +112,10 @@ class Runnable:
 
         return Caller(self._loops, self._bound_origin, self._in_steps, self.certify)
 
+    def direct_or_nothing(self) -> Callable[..., Any] | None:
+        """A direct call for arguments like the last ones, which gives None for others; None if there is none yet."""
+        return self._caller.direct_or_nothing(self._single is not None, self._watched)
+
     def _release(self) -> None:
         """Gives up the memory that waits for the next calls."""
         self._way = self._called
