@@ -140,6 +140,8 @@ class _Body:
                 yield "continue;"
             case ir.Choose(memory=memory, test=test, yes=yes, no=no):
                 yield f"{_declared(memory)} = {_Text().within(test, 1)} ? {yes.name} : {no.name};"
+            case ir.Hold(memory=memory, elements=elements):
+                yield f"{TYPES[memory.type]} {memory.name}[{elements}];"
             case ir.Step(number=step, body=body):
                 variables, memories = ir.free(body)
                 names = [v.name for v in variables] + [m.name for m in memories]

@@ -41,7 +41,7 @@ def effort_for(body: ir.Body) -> Effort:
 def is_work_alone(node: ir.For) -> bool:
     """Whether a loop is over elements, and leaves nothing behind that code after it could name."""
     inside = list(ir.statements(node.body))
-    leaves = any(isinstance(n, ir.Set | ir.Choose | ir.Point | ir.Step) for n in inside)
+    leaves = any(isinstance(n, ir.Set | ir.Choose | ir.Point | ir.Hold | ir.Step) for n in inside)
     return not leaves and any(_is_work(n) for n in inside)
 
 

@@ -9,6 +9,7 @@
                 | Skip()                                    the next round of the innermost loop
                 | Choose(memory, test, yes, no)             memory is one of two
                 | Point(memory, address)                    memory begins at an address (machine code only)
+                | Hold(memory, elements)                    memory of its own, for as long as the step or kernel runs
                 | Step(number, comment, body)               a function of its own, called here
                 | TileCall(tile, a, b, y, ...)              a register tile: see kernel/tile.py
                 | Turn(target, to, source, at, ...)         a turned copy: see kernel/turned.py
@@ -263,6 +264,12 @@ class Choose(Statement):
 class Point(Statement):
     memory: Memory
     address: Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Hold(Statement):
+    memory: Memory
+    elements: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -553,7 +560,7 @@ def free(body: Body) -> tuple[list[Variable], list[Memory]]:
         match node:
             case Set(variable=variable) | For(variable=variable):
                 made.add(variable.name)
-            case Choose(memory=memory) | Point(memory=memory):
+            case Choose(memory=memory) | Point(memory=memory) | Hold(memory=memory):
                 made.add(memory.name)
             case Variable(name=name):
                 variables.setdefault(name, node)

@@ -167,6 +167,10 @@ class Printer:
             case ir.Point(memory=memory, address=address):
                 kind = type_of(memory.type).as_pointer()
                 self.memories[memory.name] = builder.inttoptr(self.value(address), kind)
+            case ir.Hold(memory=memory, elements=elements):
+                with builder.goto_entry_block():
+                    held = builder.alloca(llvm.ArrayType(type_of(memory.type), elements))
+                    self.memories[memory.name] = builder.gep(held, [NUMBER(0), NUMBER(0)])
             case ir.Step():
                 self.step(node)
             case ir.TileCall() | ir.Turn():

@@ -98,6 +98,8 @@ def _statement(node: ir.Statement, number: int) -> Iterator[str]:
             yield "continue"
         case ir.Choose(memory=memory, test=test, yes=yes, no=no):
             yield f"{memory.name} = {yes.name} if {text_of(test)} else {no.name}"
+        case ir.Hold(memory=memory, elements=elements):
+            yield f"{memory.name} = np.empty({elements}, {NUMPY[memory.type]})"
         case ir.Step():
             yield _call(node, number)
         case ir.TileCall(tile=tile, a=a, b=b, y=y, loops=loops, scale=scale, add=add):

@@ -86,6 +86,9 @@ class _Verifier:
                     self.memory(one)
                     need(one.type == memory.type, f"{memory.name} is chosen among memories of other types")
                 self.memories[memory.name] = memory.type
+            case ir.Hold(memory=memory, elements=elements):
+                need(elements > 0, f"{memory.name} holds nothing")
+                self.memories[memory.name] = memory.type
             case ir.Step(body=body):
                 _Verifier(dict(self.variables), dict(self.memories)).body(body)
             case ir.TileCall():

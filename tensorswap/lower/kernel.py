@@ -41,7 +41,7 @@ from .expression import Expressions
 from .layout import CopiesOf, Cut, Layout, PanelsOf, Tensor
 from .plain import PlainWriter
 from .reduction import accumulated, combined, first_value
-from .register_blocks import Chunks, at_once, chunks_of, parted
+from .register_blocks import Chunks, at_once, chunks_of, held_by, in_place, parted
 from .roles import Roles
 from .scope import Scope
 from .together import Shared, grouped, write_together
@@ -298,10 +298,18 @@ class KernelWriter:
             parts.append((first, past, inner.statements))
             if inner.highs:
                 parts.append((past, size, chunks.statements))
+            held = held_by(chunks, self.layout, chunk)
+            for one in held:
+                scope.add(one.declared)
             with scope.counted(chunk, low, high - (points - 1), points):
                 scope.strips[index] = chunk, chunk + points
-                for begin, end, statements in reversed(parts) if block.down else parts:
-                    self.steps_at_once(block, begin, end, statements, chunks)
+                for one in held:
+                    scope.add(one.loaded(self.layout.tensor(one.tensor)))
+                with in_place(held, self.layout):
+                    for begin, end, statements in reversed(parts) if block.down else parts:
+                        self.steps_at_once(block, begin, end, statements, chunks)
+                for one in held:
+                    scope.add(one.stored(self.layout.tensor(one.tensor)))
         comment = "; ".join(map(self.renamed, chunks.statements))
         scope.add(self.outlined(comment, body))
         scope.strips[index] = low + most(high - low, ZERO) // points * points, high

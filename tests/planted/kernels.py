@@ -12,6 +12,18 @@ FOUND = "tests/test_compiled.py::test_programs_that_once_went_wrong"
 
 FAULTS = (
     Fault(
+        "what stays in registers is not written back", "dropped factor", "lower/kernel.py",
+        "                    scope.add(one.stored(self.layout.tensor(one.tensor)))", "                    pass",
+        ("tests/test_register_blocks.py::test_all_lengths[downwards-float64]",),
+        "the last step of a recurrence would be lost",
+    ),
+    Fault(
+        "what stays in registers begins with anything", "dropped factor", "lower/kernel.py",
+        "                    scope.add(one.loaded(self.layout.tensor(one.tensor)))", "                    pass",
+        ("tests/test_register_blocks.py::test_all_lengths[from a start-float64]",),
+        "a recurrence would forget what it starts from",
+    ),
+    Fault(
         "candidates that follow each other are for the same element", "skipped check", "lower/winner.py",
         "if in_order and same and order", "if in_order and order",
         ("tests/test_winners.py::test_places_that_an_index_chooses[argmax=-g[k],n]",),
