@@ -13,6 +13,7 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -447,3 +448,80 @@ def test_updates_begin_as_a_copy_of_what_they_update(others: list[Any]) -> None:
             program(W=wrong, G=G, rate=0.25)
     for other in (np.ones(4, np.float32), np.ones(8)[::2], [1.0, 1.0, 1.0, 1.0], np.ones(4, ">f8")):
         np.testing.assert_array_equal(program(W=other, G=G, rate=0.5), 1 - 0.5 * G)
+
+
+def test_updates_of_many_threads_have_their_own_numbers() -> None:
+    """numpy opens Python's lock while it copies what is updated."""
+    before = sys.getswitchinterval()
+    W, G = np.zeros(10_000), np.ones(10_000)
+    program = called("W[i] = W[i] - rate * G[i]", W=W, G=G, rate=1.0)
+
+    def check(number: int) -> None:
+        for _ in range(1500):
+            found = program(W=W, G=G, rate=float(number))
+            assert found[0] == found[-1] == -number
+
+    sys.setswitchinterval(1e-4)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(check, range(4)))
+    finally:
+        sys.setswitchinterval(before)
+
+
+class Circle:
+    """Garbage that calls a program when it is collected."""
+
+    def __init__(self, call: Any) -> None:
+        self.itself, self.call = self, call
+
+    def __del__(self) -> None:
+        self.call()
+
+
+def test_garbage_may_be_collected_in_a_call(shared: ts.Program) -> None:
+    A = np.ones(64)
+    two = called("Y[i] = A[i] * B[i]\nZ[i] = A[i] + B[i]\nreturn Y, Z", A=A, B=A)
+    asked: list[Any] = []
+    results = []
+    for k in range(2000):  # their dicts are what is counted until garbage is collected
+        if k % 100 == 0:
+            Circle(lambda: asked.append(two(A=A, B=A)["Z"][0]))
+        results.append(two(A=A, B=A))
+    gc.collect()
+    assert len(asked) == 20
+    assert set(asked) == {2.0}
+
+
+SHUTDOWN = """
+import sys
+import numpy as np, tensorswap as ts
+from tensorswap.run import call, execute
+execute.PARALLEL, call.threads = 0, lambda: 2
+A = np.arange(64.0)
+p = ts.program("Y[i] = A[i] * B[i]\\nZ[i] = A[i] + B[i]\\nreturn Y, Z")
+for _ in range(4):
+    p(A=A, B=A)
+class Late:
+    def __init__(self):
+        self.p, self.given, self.write = p, {"A": A, "B": A}, sys.stdout.write
+    def __del__(self):
+        self.write("right" if self.p(self.given)["Z"].tolist()[-1] == 126.0 else "wrong")
+sys.late = Late()
+"""
+
+
+def test_calls_while_python_comes_to_its_end() -> None:
+    """Freed memory is filled with something else, so that who uses it sees that."""
+    for fill in ("90", "0"):
+        process = start(SHUTDOWN, Path(os.environ["TENSORSWAP_CACHE"]), MALLOC_PERTURB_=fill)
+        assert finish(process, 60) == "right"
+
+
+def test_the_call_of_the_class_and_of_a_program() -> None:
+    program = called("Y[i] = 2 * A[i]", A=np.ones(3))
+    for p in (program, ts.program("Y[i] = 2 * A[i]")):
+        np.testing.assert_array_equal(ts.Program.__call__(p, A=np.ones(3)), [2, 2, 2])
+        np.testing.assert_array_equal(ts.Program.__call__(p, {"A": np.ones(3)}), [2, 2, 2])
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(p.__call__))(A=np.ones(3)), [2, 2, 2])
+    mock.create_autospec(ts.Program)

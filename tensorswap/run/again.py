@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..room import SMALL
+from .direct_words import LARGEST
 from .execute import Executable
 from .objects import object_layout
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 WORD = np.dtype(np.int64)
 NUMBERS = (float, int, bool)
-LARGEST = 2**31  # whole numbers that every type takes as they are
 LARGE = float(np.finfo(np.float32).max)
 
 Way = Callable[..., Any]  # from what a user passes to what he gets

@@ -3,7 +3,7 @@
 What such a call costs beside its kernels is a lookup for each argument, the checks of the runner, and an array for each
 result. Kernels that take some microseconds on one thread run under Python's lock: no other thread can use the same
 frame, or tell kernels to stop, meanwhile. For others the lock of all kernels is taken; if it is not free, the call goes
-the longer way.
+the longer way. Nothing that may run code of a user's happens while that lock is held.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import numpy as np
 from llvmlite import binding
 
 from . import machine_code
-from .again import LARGEST, Again, Way
+from .again import Again, Way
 from .compile import other_function
-from .direct_words import CALLED, Kind, State
+from .direct_words import CALLED, LARGEST, Kind, State
 from .execute import Context
 from .frame import ALONE
 from .interrupt import LOCK, LONG
@@ -34,7 +34,7 @@ Function = Callable[..., Any]
 EMPTY = ()
 LIGHT = 100e3  # nanoseconds of work, by a guess, for which other threads of Python can wait
 COPIED = 2**20  # bytes of first values that are kept to be copied, at most
-DOC = b"call(mapping=None, /, **arrays)\n--\n\nRuns the program. One output: that array; several: a dict by name."
+DOC = b"__call__(mapping=None, /, **arrays)\n--\n\nRuns the program. One output: that array; several: a dict by name."
 KEYWORDS = 1 | 2  # METH_VARARGS and METH_KEYWORDS
 FUNCTIONS: dict[Function, int] = {
     np.copy: 85,
@@ -84,13 +84,23 @@ def means() -> Means | None:
     core = getattr(np, "_core", None) or np.core
     addresses = ctypes.cast(table(core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
     make = {function: int(addresses[place] or 0) for function, place in FUNCTIONS.items()}
-    return Means(layout, Definition(b"call", other_function("a direct call", _module), KEYWORDS, DOC), make)
+    return Means(layout, Definition(b"__call__", other_function("a direct call", _module), KEYWORDS, DOC), make)
 
 
 def _module(name: str) -> str:
     from .direct_code import module  # most processes find what it makes in the cache
 
     return module(name, machine_code.target())
+
+
+class Kept(tuple[Any, ...]):
+    """What a direct call is bound to: its words, what takes other calls, and all that the words have the addresses of.
+    A pickled call is that of the program."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self[1], "__self__")
 
 
 class Words:
@@ -184,7 +194,7 @@ def direct(again: Again, otherwise: Way, single: bool, watched: ctypes.c_int64) 
         State.STARTS: words.rows(words.starts),
         State.DECIDING: len(words.deciding),
         State.BYTES: words.rows(words.deciding),
-        State.SHARED: frame.threads or again.known.work > LIGHT,
+        State.SHARED: frame.threads or again.known.work > LIGHT or bool(again.updated),  # numpy opens its lock to copy
         State.ALONE: ctypes.addressof(ALONE),
         State.ACQUIRE: id(acquire),
         State.ACQUIRED: id(True),
@@ -197,7 +207,7 @@ def direct(again: Again, otherwise: Way, single: bool, watched: ctypes.c_int64) 
     keep = known, words, frame, otherwise, watched, acquire, release, state  # not `again`, which has the function
     new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     function: Way = new(("PyCFunction_NewEx", ctypes.pythonapi))(
-        ctypes.addressof(known.definition), (state.ctypes.data, keep), None
+        ctypes.addressof(known.definition), Kept((state.ctypes.data, otherwise, keep)), None
     )
     return function
 

@@ -16,8 +16,7 @@ from llvmlite import ir as llvm
 from ..kernel.effort import Effort, mark
 from ..kernel.llvm import STOP_WORD
 from ..kernel.modules import Target
-from .again import LARGEST
-from .direct_words import CALLED, Decides, Gives, Kind, Makes, Start, State, Taken
+from .direct_words import CALLED, LARGEST, Decides, Gives, Kind, Makes, Start, State, Taken
 from .runner import Header
 
 WORD, NUMBER, BYTE = llvm.IntType(64), llvm.IntType(32), llvm.IntType(8)
@@ -156,8 +155,9 @@ def _run(module: Any) -> Any:
     as_expected = code.equal(code.load(code.load(state, State.HEADER), Header.WRONG), 0)
     unless(as_expected, results=results, number=made)
     unless(code.equal(code.builder.call(_decided(module), [state, slots]), 1), results=results, number=made)
+    code.builder.call(unlock, [state])  # what comes now may collect garbage, which may call programs
     output = code.builder.call(_given(module), [state, slots])
-    leave(True, results, made)
+    leave(False, results, made)
     code.builder.ret(output)
     return code.function
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+LARGEST = 2**31  # whole numbers that every type takes as they are
 CALLED = (  # functions of Python's, and of the system's library
     "PyTuple_GetItem",
     "PyTuple_Size",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .interrupt import LOCK, LONG, interruptibly
-from .objects import object_layout
+from .objects import for_ever, object_layout
 from .rows import Entry
 from .runner import Header, runner, runner_address
 from .team import assemble
@@ -27,7 +27,7 @@ def _after_fork() -> None:
     ALONE.value = 1
 
 
-ALONE = ctypes.c_int64(0)  # not zero in such a child
+ALONE = for_ever(ctypes.c_int64(0))  # not zero in such a child
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 

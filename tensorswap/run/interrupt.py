@@ -17,11 +17,13 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TypeVar
 
+from .objects import for_ever
+
 LONG = 20e6  # nanoseconds of work, by a guess that may be 50 times too low, from which on a signal must be heard
 PATIENCE = 0.6  # seconds that kernels have to stop
 
 LOCK = threading.Lock()  # the team takes work from one thread at a time
-STOP = ctypes.c_int64(0)  # not zero: the work that holds the lock is not wanted any more
+STOP = for_ever(ctypes.c_int64(0))  # not zero: the work that holds the lock is not wanted any more
 
 
 Result = TypeVar("Result")

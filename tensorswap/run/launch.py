@@ -21,6 +21,7 @@ from llvmlite import ir as llvm
 from ..kernel.ir import Serve, Statement
 from ..kernel.llvm import STOP_WORD
 from .interrupt import STOP
+from .objects import for_ever
 
 BYTE, WORD, NUMBER = llvm.IntType(8).as_pointer(), llvm.IntType(64), llvm.IntType(32)
 NOTHING = llvm.VoidType()
@@ -44,7 +45,7 @@ class Team(IntEnum):
     END = 128
 
 
-_words = (ctypes.c_int64 * (Team.END + 16))()
+_words = for_ever((ctypes.c_int64 * (Team.END + 16))())
 
 
 @cache

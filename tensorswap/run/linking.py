@@ -8,6 +8,7 @@ from typing import Any
 from llvmlite import binding
 
 from .cache import ObjectCode
+from .objects import for_ever
 
 
 @cache
@@ -16,7 +17,7 @@ def _engine() -> Any:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     machine = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(jit=True)
-    return binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+    return for_ever(binding.create_mcjit_compiler(binding.parse_assembly(""), machine))
 
 
 linked: set[str] = set()  # names of objects that are in memory, whichever kernel brought them

@@ -5,11 +5,20 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+
+
+Thing = TypeVar("Thing")
+
+
+def for_ever(thing: Thing) -> Thing:
+    """Something that machine code uses for as long as the process lives, also while Python comes to its end."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+    return thing
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self
 
 from ..arrays import Array
@@ -31,11 +32,18 @@ class _SignatureOfCalls:
         return signature(program._called)
 
 
+class _Calls(property):
+    """A call of a program: Python finds what a property gives without a function in between. Of the class, it is a
+    function of a program and its arguments."""
+
+    def __call__(self, program: Any, /, *given: Any, **arrays: Any) -> Any:
+        return program._way(*given, **arrays)
+
+
 class Runnable:
     """Loops, compiled for a call's arrays on first use.
 
-    A call is whatever `_way` holds: Python finds a slot of an object without a function in between. It is the method
-    `_called` at first, and a direct call for arguments like earlier ones.
+    A call is whatever `_way` holds: the method `_called` at first, and a direct call for arguments like earlier ones.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_way")
@@ -44,6 +52,9 @@ class Runnable:
     if TYPE_CHECKING:
 
         def __call__(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any: ...
+
+    else:
+        __call__ = _Calls(attrgetter("_way"), doc="Runs the program. One output: that array; several: a dict by name.")
 
     def __init__(self, loops: ir.Loops, origin: Runnable | None = None, derivation: Derivation | None = None) -> None:
         self._way: Callable[..., Any] = self._called
@@ -162,7 +173,3 @@ class Runnable:
         own = {name: value for name, value in arguments.items() if name in self._loops.names}
         missing = set(self.inputs) - self._optional - {*own, *defaults(self._loops)}
         return not missing and not infer(self._for_call(own)._loops, frozenset(own)).missing
-
-
-if not TYPE_CHECKING:
-    Runnable.__call__ = vars(Runnable)["_way"]

@@ -75,6 +75,18 @@ FAULTS = (
         "two threads would use the memory of one call",
     ),
     Fault(
+        "direct calls that copy run beside each other", "race", "run/direct.py",
+        " or bool(again.updated)", "",
+        (DIRECT + "test_updates_of_many_threads_have_their_own_numbers",),
+        "a thread would use the number of another",
+    ),
+    Fault(
+        "what threads share is freed before they end", "dropped factor", "run/launch.py",
+        "for_ever((ctypes.c_int64 * (Team.END + 16))())", "(ctypes.c_int64 * (Team.END + 16))()",
+        (DIRECT + "test_calls_while_python_comes_to_its_end",),
+        "a process would never end",
+    ),
+    Fault(
         "direct calls do not see what is watched", "skipped check", "run/direct_code.py",
         "    only_if(code.equal(code.load(code.load(state, State.WATCHED)), 0))\n", "",
         (DIRECT + "test_switches_are_seen",),
@@ -88,7 +100,7 @@ FAULTS = (
     ),
     Fault(
         "direct calls keep every result", "dropped factor", "run/direct_code.py",
-        "    leave(True, results, made)\n", "    leave(True, None, None)\n",
+        "    leave(False, results, made)\n", "    leave(False, None, None)\n",
         (DIRECT + "test_memory_does_not_grow",),
         "memory would grow with each call",
     ),
