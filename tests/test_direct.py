@@ -450,15 +450,23 @@ def test_updates_begin_as_a_copy_of_what_they_update(others: list[Any]) -> None:
         np.testing.assert_array_equal(program(W=other, G=G, rate=0.5), 1 - 0.5 * G)
 
 
-def test_updates_of_many_threads_have_their_own_numbers() -> None:
-    """numpy opens Python's lock while it copies what is updated."""
+MADE = {  # numpy lets other threads run while it makes these
+    "updated": ("W[i] = W[i] - rate * G[i]", {"W": np.zeros(10_000), "G": np.ones(10_000)}),
+    "zeros": ("size(Y, 0) = 20000\nY[at[i]] += -rate * G[i]", {"at": np.array([0, 19_999]), "G": np.ones(2)}),
+}
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_threads_have_their_own_numbers(kind: str) -> None:
+    text, given = MADE[kind]
     before = sys.getswitchinterval()
-    W, G = np.zeros(10_000), np.ones(10_000)
-    program = called("W[i] = W[i] - rate * G[i]", W=W, G=G, rate=1.0)
+    program = called(text, **given, rate=1.0)
+    assert program._caller.again is not None
+    assert not program._caller.again.frame.threads  # nothing but Python's lock keeps calls apart
 
     def check(number: int) -> None:
         for _ in range(1500):
-            found = program(W=W, G=G, rate=float(number))
+            found = program(**given, rate=float(number))
             assert found[0] == found[-1] == -number
 
     sys.setswitchinterval(1e-4)

@@ -33,7 +33,6 @@ class Again:
 
         self.known = known
         self.names = tuple(name for name, _ in known.inputs)
-        self.complete = known.complete
         context = known.context
         self.fixed = {name: value for name, value in given.items() if name not in self.names}  # static integers, sizes
         self.count = len(self.names) + len(self.fixed)
@@ -71,7 +70,7 @@ class Again:
         for array in arrays:  # the runner tells the same, but only after memory was taken for the results
             if type(array) is not np.ndarray:
                 return None
-        return self.complete(arrays, self.frame)
+        return self.known.complete(arrays, self.frame)
 
     def taken(self, arguments: Mapping[str, Any]) -> list[Any] | None:
         """What the runner looks at next; None for a call of another kind."""

@@ -194,7 +194,7 @@ def direct(again: Again, otherwise: Way, single: bool, watched: ctypes.c_int64) 
         State.STARTS: words.rows(words.starts),
         State.DECIDING: len(words.deciding),
         State.BYTES: words.rows(words.deciding),
-        State.SHARED: frame.threads or again.known.work > LIGHT or bool(again.updated),  # numpy opens its lock to copy
+        State.SHARED: frame.threads or again.known.work > LIGHT,
         State.ALONE: ctypes.addressof(ALONE),
         State.ACQUIRE: id(acquire),
         State.ACQUIRED: id(True),

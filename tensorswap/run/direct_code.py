@@ -1,7 +1,8 @@
 """The machine code of a direct call: a function of Python's that looks up arrays, makes results and runs kernels.
 
-Objects are addresses in words here. Whatever may run code of a user's (a lookup, by the keys of a dict) happens before
-anything is touched that other calls share, and takes a reference to each object that was found.
+Objects are addresses in words here. Whatever may run code of a user's (a lookup, by the keys of a dict), or let other
+threads of Python run (numpy does when it makes or copies an array that is not small), happens before anything is
+touched that other calls share, and with a reference to each object that was found.
 """
 
 from __future__ import annotations
@@ -57,6 +58,11 @@ class Code:
         """The address of words that last as long as the function."""
         return self.builder.ptrtoint(self.builder.alloca(WORD, words), WORD)
 
+    def only_if(self, test: Any) -> None:
+        """Ends the function with 0 unless a test holds."""
+        with self.builder.if_then(self.builder.not_(test), likely=False):
+            self.builder.ret(WORD(0))
+
     def equal(self, left: Any, right: Any) -> Any:
         return self.builder.icmp_signed("==", left, WORD(right) if isinstance(right, int) else right)
 
@@ -98,26 +104,25 @@ def module(name: str, target: Target) -> str:
     own, positional, named = code.given
     state = code.call("PyLong_AsVoidPtr", code.call("PyTuple_GetItem", own, WORD(0)))
 
-    def only_if(test: Any) -> None:
+    def otherwise_unless(test: Any) -> None:
         with code.builder.if_then(code.builder.not_(test), likely=False):
             code.builder.ret(code.call("PyObject_Call", code.load(state, State.OTHERWISE), positional, named))
 
-    only_if(code.equal(code.builder.load(made.globals[STOP_WORD]), 0))  # else kernels stop that were just begun
-    only_if(code.equal(code.load(code.load(state, State.WATCHED)), 0))
+    otherwise_unless(code.equal(code.load(code.load(state, State.WATCHED)), 0))
     count = code.call("PyTuple_Size", positional)
     mapping = code.builder.and_(code.equal(count, 1), code.equal(named, 0))
-    only_if(code.builder.or_(mapping, code.equal(count, 0)))
+    otherwise_unless(code.builder.or_(mapping, code.equal(count, 0)))
     place = code.room(WORD(1))
     code.store(named, place)
     with code.builder.if_then(mapping):
         code.store(code.call("PyTuple_GetItem", positional, WORD(0)), place)
     arguments = code.load(place)
-    only_if(code.builder.not_(code.equal(arguments, 0)))
-    only_if(code.equal(code.type_of(arguments, state), code.load(state, State.DICT)))
-    only_if(code.equal(code.call("PyDict_Size", arguments), code.load(state, State.COUNT)))
+    otherwise_unless(code.builder.not_(code.equal(arguments, 0)))
+    otherwise_unless(code.equal(code.type_of(arguments, state), code.load(state, State.DICT)))
+    otherwise_unless(code.equal(code.call("PyDict_Size", arguments), code.load(state, State.COUNT)))
     result = code.builder.call(run, [state, arguments])
     refused = code.builder.and_(code.equal(result, 0), code.equal(code.call("PyErr_Occurred"), 0))
-    only_if(code.builder.not_(refused))
+    otherwise_unless(code.builder.not_(refused))
     code.builder.ret(result)
     return str(made)
 
@@ -145,10 +150,13 @@ def _run(module: Any) -> Any:
 
     unless(code.equal(found, count), locked=False)
     unless(code.equal(code.builder.call(_lock(module), [state]), 1), locked=False)
-    unless(code.equal(code.builder.call(_read(module), [state, objects, slots]), 1))
     results = code.at(slots, code.load(state, State.INPUTS))
-    number = code.builder.call(_make(module), [state, slots])
+    number = code.builder.call(_make(module), [state, objects, results])
     unless(code.equal(number, made), results=results, number=number)
+    # From here on no other thread of Python runs, unless this one holds the lock of all kernels.
+    going_on = code.equal(code.builder.load(module.globals[STOP_WORD]), 0)  # else kernels stop that were just begun
+    unless(going_on, results=results, number=made)
+    unless(code.equal(code.builder.call(_read(module), [state, objects, slots]), 1), results=results, number=made)
     code.store(code.load(state, State.MEMORY), results, made)
     code.builder.call(_begin(module), [state])
     code.builder.call(_kernels(module), [state, slots])
@@ -188,8 +196,7 @@ def _decided(module: Any) -> Any:
         data = code.load(code.builder.add(code.load(slots, slot), code.load(state, State.DATA)))
         with code.each(size) as byte:
             place = code.builder.inttoptr(code.builder.add(data, byte), BYTE.as_pointer())
-            with code.builder.if_then(code.builder.icmp_signed("!=", code.builder.load(place), BYTE(0)), likely=False):
-                code.builder.ret(WORD(0))
+            code.only_if(code.builder.icmp_signed("==", code.builder.load(place), BYTE(0)))
     code.builder.ret(WORD(1))
     return code.function
 
@@ -265,15 +272,11 @@ def _read(module: Any) -> Any:
     rows = code.load(state, State.TAKEN)
     past = builder.alloca(NUMBER)
 
-    def unless(test: Any) -> None:
-        with builder.if_then(builder.not_(test), likely=False):
-            builder.ret(WORD(0))
-
     def whole() -> Any:
         """The number at hand, if every type takes it as it is."""
         number = code.call("PyLong_AsLongLongAndOverflow", found, builder.ptrtoint(past, WORD))
-        unless(builder.icmp_signed("==", builder.load(past), NUMBER(0)))
-        unless(builder.icmp_unsigned("<=", builder.add(number, WORD(LARGEST)), WORD(2 * LARGEST)))
+        code.only_if(builder.icmp_signed("==", builder.load(past), NUMBER(0)))
+        code.only_if(builder.icmp_unsigned("<=", builder.add(number, WORD(LARGEST)), WORD(2 * LARGEST)))
         return number
 
     with code.each(code.load(state, State.COUNT)) as position:
@@ -282,9 +285,9 @@ def _read(module: Any) -> Any:
         with builder.if_then(code.equal(kind, Kind.ARRAY)):
             code.store(found, slots, slot)
         with builder.if_then(builder.not_(code.equal(kind, Kind.ARRAY))):
-            unless(code.equal(code.type_of(found, state), code.load(row, Taken.TYPE)))
+            code.only_if(code.equal(code.type_of(found, state), code.load(row, Taken.TYPE)))
             with builder.if_then(code.equal(kind, Kind.FIXED)):
-                unless(code.equal(whole(), cell))
+                code.only_if(code.equal(whole(), cell))
             with builder.if_then(builder.not_(code.equal(kind, Kind.FIXED))):
                 code.store(cell, slots, slot)
             place = code.load(row, Taken.PLACE)
@@ -310,18 +313,17 @@ WRITES: dict[Kind, Callable[[Code, Any, Callable[[], Any]], Any]] = {
 
 def _make(module: Any) -> Any:
     """Makes the results: how many of them before one cannot be made."""
-    code = Code(module, "make", 2, own=True)
-    builder = code.builder
-    state, slots = code.given
+    code = Code(module, "make", 3, own=True)
+    builder, copied = code.builder, _copied(module)
+    state, objects, results = code.given
     count, rows = code.load(state, State.MADE), code.load(state, State.MAKES)
-    results, copied = code.at(slots, code.load(state, State.INPUTS)), _copied(module)
     place = code.room(WORD(1))
     with code.each(count) as number:
         row = code.row(rows, number, Makes)
         make, axes, shape, dtype, like, size, old = code.entries(row, Makes)
         with builder.if_else(builder.icmp_signed(">=", old, WORD(0))) as (another, new):
             with another:
-                code.store(builder.call(copied, [state, row, code.load(slots, old)]), place)
+                code.store(builder.call(copied, [state, row, code.load(objects, old)]), place)
             with new:
                 code.call("Py_IncRef", dtype)  # numpy keeps that reference
                 code.store(code.call_at(make, builder.trunc(axes, NUMBER), shape, dtype, NUMBER(0)), place)
@@ -339,14 +341,9 @@ def _copied(module: Any) -> Any:
     """A copy of what is an array of the right elements, whatever its shape, which the runner looks at; else 0."""
     code = Code(module, "copied", 3, own=True)
     state, row, array = code.given
-
-    def unless(found: Any, wanted: Any) -> None:
-        with code.builder.if_then(code.builder.not_(code.equal(found, wanted)), likely=False):
-            code.builder.ret(WORD(0))
-
-    unless(code.type_of(array, state), code.load(state, State.ARRAY))
+    code.only_if(code.equal(code.type_of(array, state), code.load(state, State.ARRAY)))
     dtype = code.load(code.builder.add(array, code.load(state, State.DTYPE)))
-    unless(dtype, code.load(row, Makes.DTYPE))
+    code.only_if(code.equal(dtype, code.load(row, Makes.DTYPE)))
     code.builder.ret(code.call_at(code.load(row, Makes.MAKE), array, NUMBER(0)))
     return code.function
 

@@ -95,7 +95,7 @@ class Makes(IntEnum):
     DTYPE = 3
     LIKE = 4  # the address of what it begins with, or 0
     SIZE = 5  # bytes of that
-    COPIED = 6  # the slot of an argument that it begins as, or -1
+    COPIED = 6  # the number of an argument that it begins as, or -1
 
 
 class Start(IntEnum):

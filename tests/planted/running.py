@@ -58,13 +58,13 @@ FAULTS = (
     ),
     Fault(
         "direct calls take any static integer", "skipped check", "run/direct_code.py",
-        "unless(code.equal(whole(), cell))", "whole()",
+        "code.only_if(code.equal(whole(), cell))", "whole()",
         (DIRECT + "test_static_integers_are_part_of_what_is_known",),
         "kernels of one shift would serve another",
     ),
     Fault(
         "direct calls take numbers of any type", "skipped check", "run/direct_code.py",
-        "            unless(code.equal(code.type_of(found, state), code.load(row, Taken.TYPE)))\n", "",
+        "            code.only_if(code.equal(code.type_of(found, state), code.load(row, Taken.TYPE)))\n", "",
         (DIRECT + "test_numbers_of_another_kind_go_the_other_way[2]",),
         "what is no float would be read as one",
     ),
@@ -75,9 +75,11 @@ FAULTS = (
         "two threads would use the memory of one call",
     ),
     Fault(
-        "direct calls that copy run beside each other", "race", "run/direct.py",
-        " or bool(again.updated)", "",
-        (DIRECT + "test_updates_of_many_threads_have_their_own_numbers",),
+        "direct calls keep numbers that another thread has written", "race", "run/direct_code.py",
+        "                    code.store(write(code, found, whole), place)",
+        "                    with builder.if_then(code.equal(code.load(place), 0)):\n"
+        "                        code.store(write(code, found, whole), place)",
+        (DIRECT + "test_threads_have_their_own_numbers[updated]",),
         "a thread would use the number of another",
     ),
     Fault(
@@ -88,13 +90,13 @@ FAULTS = (
     ),
     Fault(
         "direct calls do not see what is watched", "skipped check", "run/direct_code.py",
-        "    only_if(code.equal(code.load(code.load(state, State.WATCHED)), 0))\n", "",
+        "    otherwise_unless(code.equal(code.load(code.load(state, State.WATCHED)), 0))\n", "",
         (DIRECT + "test_switches_are_seen",),
         "a NaN would pass though the user asked to be told",
     ),
     Fault(
         "direct calls run while kernels are being stopped", "skipped check", "run/direct_code.py",
-        "    only_if(code.equal(code.builder.load(made.globals[STOP_WORD]), 0))", "    pass",
+        "    unless(going_on, results=results, number=made)\n", "",
         (DIRECT + "test_while_kernels_are_stopped_calls_are_not_direct[light]",),
         "results would be half done",
     ),
