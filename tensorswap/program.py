@@ -93,10 +93,14 @@ class Program(Runnable):
         origin = None if self._origin is None else self._origin.loops
         validate(origin, self._derivation, bind(self._loops, arguments), arguments)
 
+    @property
+    def certifies(self) -> bool:
+        return switches().certify
+
     def certify(self, bound: Bound, plan: ir.Loops | None) -> None:
         """Raises if this derivative, or the plan of a call, is wrong: each is looked at once, at tiny sizes. A plan of
         the same statements as one before, for other sizes, is not looked at again."""
-        if not switches().certify:
+        if not self.certifies:
             return
         from .trust.certify import certify_derivative, certify_plan
         from .trust.verdicts import certified

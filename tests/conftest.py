@@ -6,20 +6,23 @@ call p(...) as a user does, and hold it against the interpreter.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import tempfile
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+import numpy as np
 import pytest
 
 from tensorswap.kernel.ir import Kernel
 from tensorswap.kernel.verify import verify
 from tensorswap.program import Program
-from tensorswap.run import chunk, execute, machine_code
+from tensorswap.run import chunk, kept, machine_code, ready
 from tensorswap.run.memory import lines
 
 from . import daily
@@ -46,6 +49,27 @@ def every_kernel_is_verified() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def every_plan_is_new() -> Iterator[None]:
+    """Tests change what plans depend on in places of which keys of plans on disk know nothing. Processes of their own
+    find plans there, as those of users do. What they would find is looked at here for every program."""
+
+    def plain(made: ready.Ready) -> str:
+        text = written(made)
+        found = kept._from_plain(json.loads(text))
+        for field in fields(ready.Ready):
+            before, after = getattr(made, field.name), getattr(found, field.name)
+            same = np.array_equal(before, after) if field.name in ("words", "links") else repr(before) == repr(after)
+            assert same, (field.name, before, after)
+        return text
+
+    written = kept._plain
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kept, "_load", lambda name: None)
+        patch.setattr(kept, "_plain", plain)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def memory_holds_no_zeros_by_chance() -> Iterator[None]:
     """What kernels make in between lies in memory that new processes find empty, and others do not: here it is full of
     what is no number."""
@@ -56,7 +80,7 @@ def memory_holds_no_zeros_by_chance() -> Iterator[None]:
         return memory
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (execute, chunk):
+        for module in (ready, chunk):
             patch.setattr(module, "lines", full)
         yield
 

@@ -111,19 +111,19 @@ def _block(content: bytes, numbers: Numbers, longest: int) -> tuple[int, int]:
 
 def kernels_survive(count: int, seed: int) -> int:
     """Damages a kernel in the cache that is in use: what is loaded is that kernel or nothing. Tells how many it did."""
-    source, made = f"damage {seed}", cache.ObjectCode(cache.symbol(f"damage {seed}"), {"damage": b"code" * 300})
-    cache.save(source, made)
+    key, made = f"damage_{seed}", cache.ObjectCode("damage", {"damage": b"code" * 300})
+    cache.save(key, made)
     place = cache.folder()
     assert place is not None
-    path = place / f"{cache.key(source)}.kernel"
-    assert cache.load(source, ()) == made
+    path = place / f"{key}.kernel"
+    assert cache.load(key, ()) == made
     done = 0
     for told, content in damaged(path.read_bytes(), count, seed):
         path.write_bytes(content)
-        assert cache.load(source, ()) is None, told
+        assert cache.load(key, ()) is None, told
         done += 1
-    cache.save(source, made)
-    assert cache.load(source, ()) == made
+    cache.save(key, made)
+    assert cache.load(key, ()) == made
     path.unlink()
     return done
 

@@ -26,8 +26,7 @@ program = ts.program("Y[i,j] += A[i,k] * B[k,j]\\nZ[i] max= tanh(Y[i,j])")
 A, B = np.arange(12.0).reshape(3, 4), np.ones((4, 9))
 found, wanted = program(A=A / 20, B=B / 9), program.run_reference(A=A / 20, B=B / 9)
 assert np.allclose(found, wanted), (found, wanted)
-kernels = [k.kernel for p in program._caller.prepared.values() for k in p.executable.kernels]
-made = [k.fresh for k in c.compiled(kernels)]
+made = [c.kernels[row.code].fresh for known in program._caller.prepared.values() for row in known.runs.rows]
 print("fresh" if any(made) else "kept")
 """
 
@@ -43,8 +42,7 @@ program = ts.program(text)
 arrays = {"X": np.linspace(0.1, 0.9, 9), "Z": np.linspace(0.3, 1.9, 9)}
 found, wanted = program(arrays), program.run_reference(arrays)
 assert all(np.allclose(found[name], wanted[name], rtol=1e-12) for name in wanted)
-kernels = [k.kernel for p in program._caller.prepared.values() for k in p.executable.kernels]
-made = [k.fresh for k in c.compiled(kernels)]
+made = [c.kernels[row.code].fresh for known in program._caller.prepared.values() for row in known.runs.rows]
 print("fresh" if any(made) else "kept")
 """
 
@@ -213,16 +211,26 @@ def test_what_kernels_call_is_part_of_their_key(tmp_path: Path, monkeypatch: pyt
     """A kernel of another source, or one that a changed helper would make otherwise, is another kernel."""
     assert cache.key("one source") != cache.key("another")
     package = Path(cache.__file__).parent.parent
-    for part in ("kernel", "run"):
+    for part in cache.ROOMS:
         shutil.copytree(package / part, tmp_path / part)
+    for path in package.glob("*.py"):
+        shutil.copy(path, tmp_path)
     monkeypatch.setattr(cache, "__file__", str(tmp_path / "run" / "cache.py"))
-    found = [cache.stamp.__wrapped__()]
+    for known in (cache._texts, cache.stamp, cache.planners):
+        monkeypatch.setattr(cache, known.__name__, known.__wrapped__)
+    stamps, planners = [cache.stamp()], [cache.planners()]
     for changed in ("kernel/functions/elementary.py", "kernel/tile.py", "run/launch.py"):
         with (tmp_path / changed).open("a") as file:
             file.write("# changed\n")
-        found.append(cache.stamp.__wrapped__())
-    assert found[0] == cache.stamp()
-    assert len(set(found)) == 4
+        stamps.append(cache.stamp())
+        planners.append(cache.planners())
+    assert len(set(stamps)) == len(set(planners)) == 4
+    for changed in ("plan/nest.py", "rules/inline.py", "language/sizes.py", "run/words.py", "room.py"):
+        with (tmp_path / changed).open("a") as file:
+            file.write("# changed\n")
+        assert cache.stamp() == stamps[-1]  # machine code is the same
+        planners.append(cache.planners())
+    assert len(set(planners)) == 9
 
 
 SHARED = """
@@ -237,8 +245,8 @@ for name in NAMES:
         "turned": "Y[i,j] += A[i,k] * A[j,k]",
     }[name])
     assert np.allclose(program(A=A), program.run_reference(A=A)), name
-    kernels = [k.kernel for p in program._caller.prepared.values() for k in p.executable.kernels]
-    made[name] = any(k.fresh for k in c.compiled(kernels))
+    rows = [row for known in program._caller.prepared.values() for row in known.runs.rows]
+    made[name] = any(c.kernels[row.code].fresh for row in rows)
 print(" ".join("fresh" if fresh else "kept" for fresh in made.values()), len(c.common))
 """
 

@@ -80,8 +80,7 @@ LAYERS = {
     "__main__": "command",
 }
 LATE = {  # imports within functions: Numba is loaded when something is first compiled
-    "run.again -> run.frame", "run.call -> run.direct", "run.chunk -> run.compile", "run.chunk -> run.frame",
-    "run.direct -> run.direct_code", "run.execute -> run.compile", "run.execute -> run.frame",
+    "run.call -> run.direct", "run.direct -> run.direct_code",
     "command.cache -> run.cache",
     "command.play -> playground.serve",
     "trust.verdicts -> run.cache",
@@ -100,7 +99,7 @@ LATE = {  # imports within functions: Numba is loaded when something is first co
     "cluster.sharded -> cluster.on_dask", "cluster.sharded -> cluster.on_mpi",
 }  # fmt: skip
 FOR_TYPES = {  # for the same reasons
-    "run.again -> run.frame", "run.chunk -> run.frame", "run.execute -> run.frame", "run.runnable -> run.call",
+    "run.runnable -> run.call",
     "program -> plan.table",
     "program -> run.execute", "program -> run.kernel_times", "run.call -> run.kernel_times",
     "command.show -> plan.table", "command.show -> trust.inputs",

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tensorswap as ts
-from tensorswap.run import execute
+from tensorswap.run import execute, products
 from tensorswap.run.chunk import Chunk
 from tensorswap.run.interrupt import STOP
 
@@ -127,13 +127,13 @@ def test_long_work_in_other_threads_gives_its_results() -> None:
 
 
 def test_a_long_product_of_a_library_stops_between_its_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "PIECE", 1)
+    monkeypatch.setattr(products, "PIECE", 1)
     a, b = np.random.default_rng(0).standard_normal((2, 300, 300))
-    np.testing.assert_allclose(execute._product(a, b), a @ b, atol=1e-10)
+    np.testing.assert_allclose(products._product(a, b), a @ b, atol=1e-10)
     monkeypatch.setattr(np, "matmul", lambda *_, **__: pytest.fail("it went on"))
     STOP.value = 1
     try:
-        execute._product(a, b)
+        products._product(a, b)
     finally:
         STOP.value = 0
 

@@ -299,7 +299,7 @@ def test_programs_of_parts_keep_no_memory_while_others_run() -> None:
     programs = [
         p for part in way.chain.parts.values() for p in (part.program, *part.adjoints.values()) if p is not None
     ]
-    kept = [p for p in programs if any(k.executable.context.spare for k in p._caller.prepared.values() if k.executable)]
+    kept = [p for p in programs if any(k.runs.spare for k in p._caller.prepared.values())]
     assert len(programs) > 3
     assert len(kept) <= 1
 

@@ -11,7 +11,7 @@ from .show import read
 from .with_gradient import seeds, with_gradient
 
 KERNEL = ".kernel"
-OURS = (KERNEL, ".object", ".verdict")
+OURS = (KERNEL, ".object", ".plan", ".verdict")
 EXAMPLES = """\
 examples:
   tensorswap cache info                     where kernels lie, how many, how large

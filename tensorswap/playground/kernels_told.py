@@ -72,14 +72,14 @@ def kernels_told(text: str, sizes: Mapping[str, int]) -> dict[str, Any]:
         "saved": table.saved, "rows": [asdict(row) for row in table.rows], "source": source_of(known), "parts": [],
         "table": str(table),
     }  # fmt: skip
-    if known.executable is not None:
-        links = Links(known.executable.loops, explained)
-        shown = [k.nest for k in known.executable.kernels if k.nest.statements or k.nest.joins]
+    if known.plans is not None:
+        links = Links(known.plans.executable.loops, explained)
+        shown = [k.nest for k in known.plans.executable.kernels if k.nest.statements or k.nest.joins]
         for row, nest in zip(told["rows"], shown, strict=True):
             pairs = [links.of(s) for s in nest.statements] or [links.of_tensor(nest.joins, frozenset())]
             row["links"] = [{"statements": sorted(pair[0]), "adjoints": sorted(pair[1])} for pair in pairs]
-        told["parts"] = [asdict(part) for part in parts(told["source"], known.executable, explained)]
-        told |= _cost(table, known.executable)
+        told["parts"] = [asdict(part) for part in parts(told["source"], known.plans.executable, explained)]
+        told |= _cost(table, known.plans.executable)
     return told
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..room import SMALL
 from .direct_words import LARGEST
-from .execute import Executable
+from .frame import Check, Frame
 from .objects import object_layout
-
-if TYPE_CHECKING:
-    from .frame import Frame
+from .ready import Ready
 
 Array = NDArray[Any]
 WORD = np.dtype(np.int64)
@@ -28,17 +26,14 @@ class Again:
     """Takes arrays of the types, shapes and strides of an earlier call, with integers in the range shown to be safe,
     and plain numbers where that call had them."""
 
-    def __init__(self, known: Executable, given: Mapping[str, Any], ranges: Mapping[str, tuple[int, int]]) -> None:
-        from .frame import Check  # Numba is imported when something is first compiled
-
+    def __init__(self, known: Ready, given: Mapping[str, Any], ranges: Mapping[str, tuple[int, int]]) -> None:
         self.known = known
         self.names = tuple(name for name, _ in known.inputs)
-        context = known.context
         self.fixed = {name: value for name, value in given.items() if name not in self.names}  # static integers, sizes
         self.count = len(self.names) + len(self.fixed)
         kinds = [(k, dtype, type(given[name])) for k, (name, dtype) in enumerate(known.inputs)]
         self.numbers = [(k, dtype, kind) for k, dtype, kind in kinds if kind in NUMBERS]
-        self.updated = [(old, dtype) for old, _, dtype, _ in context.results if old is not None]
+        self.updated = [(made.old, made.dtype) for made in known.made if made.old is not None]
         numbers = {k for k, _, _ in self.numbers}
         arrays = [np.zeros((), d) if k in numbers else given[name] for k, (name, d) in enumerate(known.inputs)]
         odd = [k for k, (_, dtype) in enumerate(known.inputs) if not _is_plain(arrays[k], dtype)]
@@ -54,10 +49,8 @@ class Again:
 
     def new_frame(self) -> Frame:
         """One that nobody else runs at the same time."""
-        from .frame import Frame  # as above
-
-        known, context = self.known, self.known.context
-        return Frame(known.table, context.words, context.links, context.memory_slot + 1, known.work, self.checks)
+        known = self.known
+        return Frame(known.table, known.words, known.links, known.memory_slot + 1, known.work, self.checks)
 
     def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Array] | None:
         """The outputs, or None for a call of another kind."""
@@ -107,14 +100,14 @@ class Again:
         return arrays
 
 
-def can_be_made(known: Executable, given: Mapping[str, Any], ranges: Mapping[str, tuple[int, int]]) -> bool:
+def can_be_made(known: Ready, given: Mapping[str, Any], ranges: Mapping[str, tuple[int, int]]) -> bool:
     """Whether calls like this one need nothing but kernels: arrays, of which those may be copied that are too small to
-    ask for room, and numbers, and no libraries."""
+    ask for room, and numbers."""
+    names = {name for name, _ in known.inputs}
     return (
         object_layout() is not None
-        and known.products is None
-        and bool(known.kernels)
-        and all(name in known.loops.inputs or type(value) is int for name, value in given.items())
+        and bool(known.rows)
+        and all(name in names or type(value) is int for name, value in given.items())
         and all(
             type(value := given.get(name)) in NUMBERS
             or _is_plain(value, dtype)

@@ -1,4 +1,4 @@
-"""Machine code on disk, by the content of its source: a bad file costs time, never correctness.
+"""Machine code and plans on disk, by the content of their source: a bad file costs time, never correctness.
 
 A file of a kernel has its key, its symbol and the names of its objects, which are files of their own: kernels that were
 compiled together share them. The first line of each is a checksum of all that follows. Files are written beside their
@@ -37,6 +37,7 @@ WRITES_CODE = (
     "run.machine_code",
     "run.runner",
 )  # with all of kernel/
+ROOMS = ("kernel", "language", "lower", "plan", "rules", "run")  # in which programs become machine code
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -60,25 +61,36 @@ def stamp() -> str:
 
 def _helpers() -> list[str]:
     """The modules that define what kernels call."""
+    return [_texts()[name] for name in sorted(_texts()) if name.startswith("kernel.") or name in WRITES_CODE]
+
+
+@cache
+def planners() -> str:
+    """All that a plan depends on beside its program: the modules that make one, and the code that kernels become."""
+    return hashlib.sha256(repr((sorted(_texts().items()), stamp())).encode()).hexdigest()
+
+
+@cache
+def _texts() -> dict[str, str]:
+    """What is written in each module that plans, or writes machine code, as a checksum."""
     exported = getattr(globals()["__loader__"], "modules", None)  # an exported file has the kernels of the library
     if exported is not None:
-        texts: dict[str, str] = exported
+        texts = {name: text.encode() for name, text in exported.items()}
     else:
         package = Path(__file__).parent.parent
-        files = [path for room in ("kernel", "run") for path in (package / room).rglob("*.py")]
+        files = [*package.glob("*.py"), *(path for room in ROOMS for path in (package / room).rglob("*.py"))]
         names = [".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__") for path in files]
-        texts = {name: path.read_text(encoding="utf-8") for name, path in zip(names, files, strict=True)}
-    ours = [name for name in sorted(texts) if name.startswith("kernel.") or name in WRITES_CODE]
-    return [hashlib.sha256(texts[name].encode()).hexdigest() for name in ours]
+        texts = {name: path.read_bytes() for name, path in zip(names, files, strict=True)}
+    return {name: hashlib.sha256(text).hexdigest() for name, text in texts.items()}
 
 
 def key(source: str) -> str:
     return hashlib.sha256(f"{stamp()}\n{source}".encode()).hexdigest()
 
 
-def symbol(source: str) -> str:
-    """The name of a source's function."""
-    return f"tensorswap_{key(source)[:32]}"
+def symbol(key: str) -> str:
+    """The name of the function of a key."""
+    return f"tensorswap_{key[:32]}"
 
 
 def _users_own() -> Path:
@@ -165,14 +177,14 @@ def _checksum(name: str, content: bytes) -> bytes:
     return hashlib.sha256(name.encode() + b"\n" + content).hexdigest().encode()
 
 
-def load(source: str, linked: Container[str]) -> ObjectCode | None:
-    """The kept code of a source, if all of it is there and whole. What is linked is not read."""
-    content = read(f"{key(source)}.kernel")
+def load(key: str, linked: Container[str]) -> ObjectCode | None:
+    """The kept code of a key, if all of it is there and whole. What is linked is not read."""
+    content = read(f"{key}.kernel")
     if content is None:
         return None
     try:
         entry = json.loads(content)
-        if entry["key"] != key(source):
+        if entry["key"] != key:
             return None
         symbol, names = str(entry["symbol"]), [str(name) for name in entry["objects"]]
     except (ValueError, KeyError, TypeError, RecursionError):  # whole, but of another making
@@ -186,7 +198,7 @@ def load(source: str, linked: Container[str]) -> ObjectCode | None:
 _written: set[Path] = set()  # objects that this process keeps there
 
 
-def save(source: str, made: ObjectCode) -> None:
+def save(key: str, made: ObjectCode) -> None:
     """Keeps code for the next process."""
     place = folder()
     if place is None:
@@ -195,5 +207,5 @@ def save(source: str, made: ObjectCode) -> None:
         if place / name not in _written:
             write(f"{name}.object", code)
             _written.add(place / name)
-    entry = {"key": key(source), "symbol": made.symbol, "objects": [*made.objects, *made.others]}
-    write(f"{key(source)}.kernel", json.dumps(entry).encode())
+    entry = {"key": key, "symbol": made.symbol, "objects": [*made.objects, *made.others]}
+    write(f"{key}.kernel", json.dumps(entry).encode())

@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,10 @@ from .again import Again, Way, can_be_made
 from .alone import is_alone
 from .arguments import as_array, bind, defaults
 from .cores import cores
-from .execute import Executable, Undecided
+from .execute import Executable
+from .kept import Plans
+from .products import by_library
+from .ready import Ready, Runs, Undecided
 from .safe import deciding, joined, ranges_of_types, secured
 from .source import source
 
@@ -37,15 +41,15 @@ PLAIN = (np.ndarray, float, int, bool)
 
 @dataclass
 class Prepared:
-    """An executable, or the reason why there is none, and the whole numbers that it is for.
+    """What runs calls, or the reason why there is nothing, and the whole numbers that it is for.
 
     Threads share it, so it never changes once others can see it, save `again`, which any of them may set to one as good
     as another's.
     """
 
-    executable: Executable | None
+    runs: Runs | None
     reason: str | None
-    runs: Bound | None  # the program that the kernels are made of, with its checks
+    plans: Plans | None  # what it was made of
     ranges: dict[str, tuple[int, int]]
     exact: bool = False  # the program that this is a derivative of must look at the values of each call
     convert: list[int] | None = None  # the inputs that are not arrays as kernels read them, for one signature
@@ -53,7 +57,7 @@ class Prepared:
 
     def covers(self, arguments: Mapping[str, Any]) -> bool:
         """Whether a call with other values needs no other check."""
-        if self.executable is None or self.exact:
+        if self.runs is None or self.exact:
             return False
         for name, (low, high) in self.ranges.items():
             value = arguments[name]
@@ -74,8 +78,10 @@ class Caller:
         origin: Callable[[Mapping[str, Any]], Bound | None],
         in_steps: Callable[[Bound], Bound],
         certify: Callable[[Bound, ir.Loops | None], None],
+        certifies: Callable[[], bool],
     ) -> None:
         self.loops = loops
+        self.certifies = certifies
         self.certify = certify  # derivative and plan, when they are new
         self.origin = origin  # the program that this one is a derivative of, bound to the same call
         self.in_steps = in_steps
@@ -106,21 +112,22 @@ class Caller:
         arguments = plain
         signature = self.signature(arguments)
         known = self.prepared.get(signature) if signature is not None else None
-        if known is not None and known.executable is not None and known.covers(arguments):
-            if can_be_made(known.executable, arguments, known.ranges):
-                self.again = known.again = known.again or Again(known.executable, arguments, known.ranges)
-            return known.executable.run(arguments, known.convert)
+        if known is not None and known.runs is not None and known.covers(arguments):
+            runs = known.runs
+            if isinstance(runs, Ready) and can_be_made(runs, arguments, known.ranges):
+                self.again = known.again = known.again or Again(runs, arguments, known.ranges)
+            return runs.run(arguments, known.convert)
         bound = bind(self.loops, arguments)
         self.last = {name: _like(value) for name, value in arguments.items()}
         try:
             known = self.prepare(bound, self.origin(arguments), known)
         except BoundsError:
             return self.interpreted(arguments, "an access is out of bounds")  # of several, it tells the first
-        if known.executable is None:
+        if known.runs is None:
             return self.interpreted(arguments, known.reason or "")
         if signature is not None:
-            self.prepared[signature] = replace(known, convert=known.executable.conversions(arguments))
-        return known.executable.run(bound.arrays)
+            self.prepared[signature] = replace(known, convert=known.runs.conversions(arguments))
+        return known.runs.run(bound.arrays)
 
     def way(self, otherwise: Way, single: bool, watched: ctypes.c_int64) -> Way:
         """What takes the next calls: a direct call for those like the last, if there can be one, or what takes any."""
@@ -144,8 +151,8 @@ class Caller:
         self.again = None
         for known in list(self.prepared.values()):
             known.again = None
-            if known.executable is not None:
-                known.executable.release()
+            if known.runs is not None:
+                known.runs.release()
 
     def interpreted(self, arguments: Mapping[str, Any], reason: str) -> dict[str, Array]:
         """Runs the call point by point, and says once that it does."""
@@ -192,14 +199,14 @@ class Caller:
 
     def plan(self, arguments: Mapping[str, Any]) -> PlanTable:
         """The kernels that a call with these arguments runs."""
-        return plan_of(self.prepare(bind(self.loops, arguments)))
+        return plan_of(self.prepare(bind(self.loops, arguments), looking=True))
 
     def executable(self, arguments: Mapping[str, Any]) -> Executable:
         """The kernels of a call with these arguments."""
-        known = self.prepare(bind(self.loops, {**self.standing, **arguments}))
-        if known.executable is None:
+        known = self.prepare(bind(self.loops, {**self.standing, **arguments}), looking=True)
+        if known.plans is None:
             raise ArgumentError(f"this call has no kernels, it is interpreted: {known.reason}")
-        return known.executable
+        return known.plans.executable
 
     def kernel_times(self, arguments: Mapping[str, Any], seconds: float) -> list[KernelTime]:
         """How long each kernel of a call with these arguments takes."""
@@ -210,7 +217,7 @@ class Caller:
 
     def source(self, arguments: Mapping[str, Any]) -> str:
         """The generated Numba source of a call with these arguments."""
-        return source_of(self.prepare(bind(self.loops, arguments)))
+        return source_of(self.prepare(bind(self.loops, arguments), looking=True))
 
     def for_export(self, arguments: Mapping[str, Any]) -> Executable:
         """The kernels of a call with arrays like these arguments, whatever their values, for as many threads as there
@@ -226,8 +233,11 @@ class Caller:
             made = joined(made, origin, ranges) or made
         return Executable(made.bound, 2, made.scalars, bound.loops.inputs, deciding(made.bound.loops))
 
-    def prepare(self, bound: Bound, origin: Bound | None = None, known: Prepared | None = None) -> Prepared:
-        """Kernels for a call. `known` are those for a call of the same signature, which serve if they are the same."""
+    def prepare(
+        self, bound: Bound, origin: Bound | None = None, known: Prepared | None = None, *, looking: bool = False
+    ) -> Prepared:
+        """Kernels for a call. `known` are those for a call of the same signature, which serve if they are the same.
+        Who is only `looking` runs none."""
         ranges = ranges_of(bound.arrays, deciding(bound.loops))
         if origin is not None:
             ranges |= ranges_of(origin.arrays, deciding(origin.loops))
@@ -246,11 +256,20 @@ class Caller:
             made = with_origin or made
             if exact:
                 check_origin(origin)
-        if known is not None and known.runs is not None and known.runs.loops == made.bound.loops:
+        if known is not None and known.plans is not None and known.plans.bound.loops == made.bound.loops:
             return replace(known, ranges=ranges, exact=exact, again=None)
-        executable = Executable(made.bound, threads(), made.scalars, bound.loops.inputs)
-        self.certify(bound, executable.loops)
-        return Prepared(executable, None, made.bound, ranges, exact)
+        kept = replace(made.bound, arrays={name: _like(array) for name, array in made.bound.arrays.items()})
+        plans = Plans(kept, threads(), made.scalars, bound.loops.inputs, self.certifies())
+        certify = partial(self.certify, bound)
+        if looking:
+            certify(plans.executable.loops)
+            return Prepared(None, None, plans, ranges, exact)
+        runs: Runs | None = by_library(kept)
+        if runs is None:
+            runs = plans.ready(certify)
+        else:
+            certify(None)
+        return Prepared(runs, None, plans, ranges, exact)
 
 
 def _nothing(*_: Any, **__: Any) -> None:
@@ -259,9 +278,9 @@ def _nothing(*_: Any, **__: Any) -> None:
 
 def plan_of(known: Prepared) -> PlanTable:
     """What runs a call, as a table."""
-    made = known.executable
-    if made is None:
+    if known.plans is None:
         return PlanTable((), reason=known.reason)
+    made = known.plans.executable
     rows = [row(k.nest, made.sizes, made.default.itemsize) for k in made.kernels if k.nest.statements or k.nest.joins]
     places, workspace = made.buffers
     return PlanTable(
@@ -275,7 +294,7 @@ def plan_of(known: Prepared) -> PlanTable:
 
 def source_of(known: Prepared) -> str:
     """What runs a call, as a Python file."""
-    return f"# interpreted: {known.reason}\n" if known.executable is None else source(known.executable)
+    return f"# interpreted: {known.reason}\n" if known.plans is None else source(known.plans.executable)
 
 
 def check_origin(origin: Bound) -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -29,14 +29,15 @@ Named = tuple[str, Callable[[], Function]]  # a text that tells a function apart
 
 @dataclass(frozen=True)
 class Compiled:
-    """Where machine code lies in memory, and whether it was compiled now."""
+    """Machine code: its key, where it lies in memory, and whether it was compiled now."""
 
+    key: str
     address: int
     fresh: bool
 
 
 SWITCH = 0.0002  # seconds
-kernels: dict[str, Compiled] = {}  # of this process, by the text of each
+kernels: dict[str, Compiled] = {}  # of this process, by the key of each
 common: dict[str, tuple[str, str]] = {}  # functions that kernels share, by what they do: symbol and object
 _one_at_a_time = threading.RLock()
 
@@ -48,30 +49,43 @@ def compiled(wanted: Sequence[Kernel]) -> list[Compiled]:
 
 def functions(wanted: Sequence[Named]) -> list[Compiled]:
     """The machine code of functions, whichever thread asks first; those that are not there yet are made together."""
-    named = [(f"level {machine_code.level}\n{source}", function) for source, function in wanted]
-    if any(source not in kernels for source, _ in named):
+    named = [(_key(source), function) for source, function in wanted]
+    if any(key not in kernels for key, _ in named):
         interruptibly(lambda: _make(dict(named)), kernels=False)  # LLVM hears no signal
-    return [kernels[source] for source, _ in named]
+    return [kernels[key] for key, _ in named]
+
+
+def _key(source: str) -> str:
+    return disk.key(f"level {machine_code.level}\n{source}")
+
+
+def kept(keys: Collection[str]) -> bool:
+    """Whether the machine code of all these keys is in memory, or was on disk and now is."""
+    if all(key in kernels for key in keys):
+        return True
+    with _one_at_a_time:
+        introduce()
+        return all(key in kernels or _found(key) for key in keys)
 
 
 def other_function(source: str, module: Callable[[str], str]) -> int:
     """The address of a function that is no kernel, of which `module` makes the text of a module under a name."""
-    source = f"level {machine_code.level}\n{source}"
+    key = _key(source)
     with _one_at_a_time:
         introduce()
-        if source not in kernels and not _found(source):
-            name = disk.symbol(source)
+        if key not in kernels and not _found(key):
+            name = disk.symbol(key)
             code = disk.ObjectCode(name, {name: machine_code.object_code(module(name))})
-            disk.save(source, code)
-            kernels[source] = Compiled(link(code), fresh=True)
-        return kernels[source].address
+            disk.save(key, code)
+            kernels[key] = Compiled(key, link(code), fresh=True)
+        return kernels[key].address
 
 
 def _make(wanted: dict[str, Callable[[], Function]]) -> None:
     with _one_at_a_time:
         introduce()
-        missing = {source: function for source, function in wanted.items() if source not in kernels}
-        fresh = {source: function for source, function in missing.items() if not _found(source)}
+        missing = {key: function for key, function in wanted.items() if key not in kernels}
+        fresh = {key: function for key, function in missing.items() if not _found(key)}
         if fresh:
             with _eager_threads():
                 _compile(fresh)
@@ -88,13 +102,13 @@ def _eager_threads() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def _found(source: str) -> bool:
+def _found(key: str) -> bool:
     """Takes a function from the disk, if it is kept there."""
-    kept = disk.load(source, linked)
-    if kept is None:
+    code = disk.load(key, linked)
+    if code is None:
         return False
     try:
-        kernels[source] = Compiled(link(kept), fresh=False)
+        kernels[key] = Compiled(key, link(code), fresh=False)
     except Exception:  # whatever the linker says of code that is not ours: it is compiled again
         return False
     return True
@@ -102,7 +116,7 @@ def _found(source: str) -> bool:
 
 def _compile(wanted: dict[str, Callable[[], Function]]) -> None:
     """All at once: while LLVM works on some modules, others are written."""
-    batch = disk.symbol("\n".join((*wanted, *(symbol for symbol, _ in common.values()))))
+    batch = disk.symbol(disk.key("\n".join((*wanted, *(symbol for symbol, _ in common.values())))))
     symbols: dict[str, str] = {}
     jobs: dict[str, Job] = {}
 
@@ -111,8 +125,8 @@ def _compile(wanted: dict[str, Callable[[], Function]]) -> None:
 
     with SharedWork(machine_code.object_code, cores() - 1) as work:
         modules = Modules(batch, machine_code.target(), take, common)
-        for source, function in wanted.items():
-            symbols[source] = llvm.write(*function(), launch, modules)
+        for key, function in wanted.items():
+            symbols[key] = llvm.write(*function(), launch, modules)
         modules.finish()
         objects = {}
         told = time.monotonic()
@@ -126,10 +140,10 @@ def _compile(wanted: dict[str, Callable[[], Function]]) -> None:
     objects = {
         name: objects[name] for name in sorted(objects, key=lambda name: order.index(effort_of(jobs[name].text)))
     }
-    for source, symbol in symbols.items():
+    for key, symbol in symbols.items():
         code = disk.ObjectCode(symbol, objects, tuple(modules.needed))
-        disk.save(source, code)
-        kernels[source] = Compiled(link(code), fresh=True)
+        disk.save(key, code)
+        kernels[key] = Compiled(key, link(code), fresh=True)
     common.update(modules.common)
 
 

@@ -9,7 +9,6 @@ the longer way. Nothing that may run code of a user's happens while that lock is
 from __future__ import annotations
 
 import ctypes
-import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,10 +22,10 @@ from . import machine_code
 from .again import Again, Way
 from .compile import other_function
 from .direct_words import CALLED, LARGEST, Kind, State
-from .execute import Context
 from .frame import ALONE
 from .interrupt import LOCK, LONG
 from .objects import ObjectLayout, object_layout
+from .ready import Ready, Result
 
 Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]
@@ -111,13 +110,12 @@ class Words:
         self.keep: list[Any] = []
         self.taken = [self.argument(again, k, name) for k, name in enumerate(again.names)]
         self.taken += [[self.id(name), Kind.FIXED, id(int), 0, value, 0] for name, value in again.fixed.items()]
-        context = again.known.context
-        self.made = [self.result(*result) for result in context.results]
-        self.memory = context.memory()
-        self.starts = self.first_values(context)
-        slots, scalars = dict(context.outputs), again.known.scalars
-        self.deciding = [[slots[name], again.known.stored(name).itemsize] for name in scalars]
-        self.gives = [[self.id(name), k] for name, k in context.outputs if name not in scalars]
+        ready = again.known
+        self.made = [self.result(made) for made in ready.made]
+        self.memory = ready.memory()
+        self.starts = self.first_values(ready)
+        self.deciding = [[k, ready.dtypes[name].itemsize] for name, k in ready.places if name in ready.scalars]
+        self.gives = [[self.id(name), k] for name, k in ready.places if name not in ready.scalars]
 
     def id(self, thing: Any) -> int:
         """Of something that stays."""
@@ -139,24 +137,22 @@ class Words:
         cell = np.zeros((), kind[0])
         return [self.id(name), KINDS[kind[1], kind[0].name], id(kind[1]), k, self.id(cell), self.data(cell)]
 
-    def result(
-        self, old: int | None, shape: tuple[int, ...], dtype: np.dtype[Any], start: float | int | None
-    ) -> list[int]:
+    def result(self, result: Result) -> list[int]:
         """A copy of an input; or made by numpy's function for zeros, or by one that leaves memory as it is, with a copy
         of what the result begins with if that is something else."""
-        made = [len(shape), self.data(np.array(shape, np.intp)), self.id(dtype)]
-        if old is not None:
-            return [self.known.make[np.copy], *made, 0, 0, old]
-        if start is None or not start:
-            return [self.known.make[np.empty if start is None else np.zeros], *made, 0, 0, -1]
-        like = np.full(shape, start, dtype)
+        made = [len(result.shape), self.data(np.array(result.shape, np.intp)), self.id(result.dtype)]
+        if result.old is not None:
+            return [self.known.make[np.copy], *made, 0, 0, result.old]
+        if not result.start:
+            return [self.known.make[np.empty if result.start is None else np.zeros], *made, 0, 0, -1]
+        like = np.full(result.shape, result.start, result.dtype)
         return [self.known.make[np.empty], *made, self.data(like), like.nbytes, -1]
 
-    def first_values(self, context: Context) -> list[list[int]]:
+    def first_values(self, ready: Ready) -> list[list[int]]:
         memory = self.data(self.memory)
-        likes = [(place, np.full(shape, value, dtype)) for place, shape, dtype, value in context.fills]
+        likes = [(fill.place, np.full(fill.shape, fill.value, fill.dtype)) for fill in ready.fills]
         return [
-            *([memory + first, 0, past - first] for first, past in context.zeros),
+            *([memory + first, 0, past - first] for first, past in ready.zeros),
             *([memory + place, self.data(like), like.nbytes] for place, like in likes),
         ]
 
@@ -214,12 +210,10 @@ def direct(again: Again, otherwise: Way, single: bool, watched: ctypes.c_int64) 
 
 def _can_be(again: Again) -> bool:
     """Whether calls need nothing but a lookup, memory and kernels, and are done before anybody waits."""
-    known, context = again.known, again.known.context
+    known = again.known
     if again.converted or again.between or known.limited or known.work >= LONG:
         return False
-    first = sum(
-        math.prod(shape) * dtype.itemsize for old, shape, dtype, start in context.results if start and old is None
-    )
-    first += sum(math.prod(shape) * dtype.itemsize for _, shape, dtype, _ in context.fills)
+    first = sum(made.size for made in known.made if made.start and made.old is None)
+    first += sum(fill.size for fill in known.fills)
     numbers = all((kind, dtype.name) in KINDS for _, dtype, kind in again.numbers)
     return first < COPIED and numbers and all(abs(value) <= LARGEST for value in again.fixed.values())

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from ..plan.table import Row, row
-from .execute import Array, Executable
+from .execute import Executable
 from .frame import Frame
+from .ready import Array
 from .rows import Entry
+from .words import ready
 
 ROUNDS = 5  # at least, so that a median means something
 
@@ -30,12 +32,12 @@ class KernelTime:
 def kernel_times(made: Executable, arguments: Mapping[str, Any], seconds: float) -> list[KernelTime]:
     """The kernels in their order. Each round runs all of them, so that each finds the caches as in a call."""
     inputs = [np.array(arguments[name], dtype, order="C") for name, dtype in made.inputs]
-    table, context = made.table, made.context
+    run = ready(made)
+    table = run.table
     alone = table.copy()
     alone[:, Entry.BACK] = 0  # of a block, the first step
     frames = [
-        Frame(alone[k : k + 1].copy(), context.words, context.links, context.memory_slot + 1, made.work)
-        for k in range(len(table))
+        Frame(alone[k : k + 1].copy(), run.words, run.links, run.memory_slot + 1, made.work) for k in range(len(table))
     ]
     times: list[list[float]] = [[] for _ in frames]
 
@@ -49,14 +51,13 @@ def kernel_times(made: Executable, arguments: Mapping[str, Any], seconds: float)
     end = time.perf_counter() + seconds
     rounds = 0
     while rounds < ROUNDS or time.perf_counter() < end:
-        made.complete(list(inputs), one_by_one)
+        run.complete(list(inputs), one_by_one)
         rounds += 1
-    run = [kernel for k, kernel in enumerate(made.kernels) if k not in made.producer or made.copies(k)]
     return [
         KernelTime(
             row(kernel.nest, made.sizes, made.default.itemsize),
             median(found) * int(entry[Entry.TIMES]),
             int(entry[Entry.THREADS]),
         )
-        for kernel, found, entry in zip(run, times, table, strict=True)
+        for kernel, found, entry in zip((made.kernels[k] for k in made.used), times, table, strict=True)
     ]

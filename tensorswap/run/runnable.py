@@ -121,7 +121,7 @@ class Runnable:
     def _caller(self) -> Caller:
         from .call import Caller  # with all that plans and lowers: a program that is only looked at needs none of it
 
-        return Caller(self._loops, self._bound_origin, self._in_steps, self.certify)
+        return Caller(self._loops, self._bound_origin, self._in_steps, self.certify, lambda: self.certifies)
 
     def direct_or_nothing(self) -> Callable[..., Any] | None:
         """A direct call for arguments like the last ones, which gives None for others; None if there is none yet."""
@@ -135,7 +135,7 @@ class Runnable:
     def prepared(self, arguments: Mapping[str, Any]) -> Prepared:
         """What would run a call with these arguments: kernels, or the reason why there are none."""
         program = self._for_call(arguments)
-        return program._caller.prepare(bind(program._loops, {**program._caller.standing, **arguments}))
+        return program._caller.prepare(bind(program._loops, {**program._caller.standing, **arguments}), looking=True)
 
     def _in_steps(self, bound: Bound) -> Bound:
         """The same derivative, of the program with long products taken in steps of two: those are differentiated, so
@@ -145,6 +145,11 @@ class Runnable:
         from .steps import derived_in_steps
 
         return derived_in_steps(self._origin.loops, self._derivation, bound)
+
+    @property
+    def certifies(self) -> bool:
+        """Whether somebody can tell, and is asked to."""
+        return False
 
     def certify(self, bound: Bound, plan: ir.Loops | None) -> None:
         """Raises if this derivative, or the plan of a call, is wrong: for those who can tell."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +20,8 @@ from ..rules.activity import integer_uses
 from ..run.arguments import bind
 from ..run.call import threads
 from ..run.chunk import Chunk
-from ..run.execute import Executable
+from ..run.kept import Plans
+from ..run.ready import Ready
 from ..run.safe import Secured, secured
 from .data import Data, picker
 from .shuffle import Rows
@@ -159,17 +161,17 @@ class Loop:
     def chunk(self, size: int) -> tuple[Chunk, dict[str, np.dtype[Any]]]:
         """The compiled steps for a batch size."""
         if size not in self.chunks:
-            step = self._executable(self.update.program, self.arguments(self.data.batch(np.zeros(size, np.int64))))
-            picked = self._executable(self.picker.program, {**self.whole, self.picker.rows: np.zeros(size, np.int64)})
+            step = self._ready(self.update.program, self.arguments(self.data.batch(np.zeros(size, np.int64))))
+            picked = self._ready(self.picker.program, {**self.whole, self.picker.rows: np.zeros(size, np.int64)})
             told = ("lr", "step", *self.update.results, *step.scalars)
-            types = {name: step.stored(name) for name in told if name in step.types.tensors}
+            types = {name: step.dtypes[name] for name in told if name in step.dtypes}
             assert not picked.scalars, "rows are numbers of examples"
             self.scalars[size] = step.scalars
             advance = {name: dtype.itemsize for name, dtype in types.items()} | {self.picker.rows: 8 * size}
             self.fixed = {
-                name: np.array(value, step.stored(name), order="C")
+                name: np.array(value, step.dtypes[name], order="C")
                 for name, value in self.data.fixed.items()
-                if name in step.loops.inputs
+                if name in dict(step.inputs)
             }
             given = {**self.whole, **self.arrays, **self.fixed}
             for part in (picked, step):  # kernels trust in this
@@ -183,15 +185,15 @@ class Loop:
         """All examples, by the names that the picker has for them."""
         return {self.picker.whole[name]: array for name, array in self.data.examples.items()}
 
-    def _executable(self, program: Program, arguments: Mapping[str, Any]) -> Executable:
+    def _ready(self, program: Program, arguments: Mapping[str, Any]) -> Ready:
         program = program._for_call(arguments)
         bound: Bound = bind(program.loops, arguments)
         safe = self._secured(program._in_steps(bound))
-        made = Executable(safe.bound, threads(), safe.scalars, bound.loops.inputs)
-        program.certify(bound, made.loops)
+        plans = Plans(safe.bound, threads(), safe.scalars, bound.loops.inputs, program.certifies)
+        ready = plans.ready(partial(program.certify, bound))
         if program is self.update.program:
             self.update.gradient.certify(bound, None)
-        return made
+        return ready
 
     def run(self, batches: Rows, rates: Array, first: int) -> dict[str, Array]:
         """Makes the steps, one for each row of examples; gives the loss and the metrics of each."""

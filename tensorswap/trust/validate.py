@@ -24,6 +24,7 @@ from ..run.call import threads
 from ..run.execute import Executable
 from ..run.safe import needs_interpreter
 from ..run.steps import derived_in_steps
+from ..run.words import ready
 from .agree import Difference, difference
 from .inputs import Inputs
 from .small import POINTS, nearby, points, small_calls
@@ -149,7 +150,7 @@ def validate(origin: ir.Loops | None, derivation: Derivation | None, bound: Boun
             changed = changed_by_derivation(derivation_stages(origin, derivation), made.arguments)
             changed = changed or changed_by_steps(origin, derivation, made.bound, weights)
         if changed is None and needs_interpreter(made.bound) is None:
-            different = difference(wanted, Executable(made.bound, threads()).run(made.bound.arrays))
+            different = difference(wanted, ready(Executable(made.bound, threads())).run(made.bound.arrays))
             changed = None if different is None else Change("of kernels", (), (), different)
         if changed is not None:
             raise changed.error()

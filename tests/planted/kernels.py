@@ -228,7 +228,7 @@ FAULTS = (
         "panels would be packed for another value of the index",
     ),
     Fault(
-        "products of whole numbers are left to numpy", "skipped check", "run/execute.py",
+        "products of whole numbers are left to numpy", "skipped check", "run/products.py",
         "== {bound.dtype} and bound",
         "and bound",
         ("tests/test_once_wrong.py::test_a_large_product_of_whole_numbers_is_not_left_to_numpy",),
