@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from operator import itemgetter
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import lark
@@ -14,8 +15,10 @@ from lark.lexer import TerminalDef
 
 import tensorswap as ts
 from tensorswap import library
-from tensorswap.language import grammar
+from tensorswap.language import grammar, parse
 from tensorswap.language.grammar import Indentation, built, loaded, parser
+
+from . import daily
 
 TEXT, STORED = Path(grammar.TEXT), Path(grammar.TABLES)
 PROGRAMS = [path.read_text("utf-8") for path in sorted(library.folder().rglob("*.loop"))]
@@ -91,6 +94,62 @@ def test_a_first_program_is_read_by_the_stored_tables(monkeypatch: pytest.Monkey
     monkeypatch.delattr(grammar, "built")
     assert parser(Indentation()).parse("Y[i] = X[i]\n", start="start")
     assert ts.program("Y[i] = X[i]").inputs == ("X",)
+
+
+BY_RULES = "".join(line for line in TEXT.read_text("utf-8").splitlines(keepends=True) if "PLAIN" not in line)
+CHARACTERS = "[],.()=+:ij 7\n"
+WORDS = (
+    "exp[i]",
+    "X[exp]",
+    "X[inside]",
+    "if[i]",
+    "X[i,]",
+    "X[i]: array",
+    "X[ i ,\tj ]",
+    "X[True]",
+    "Y.grad[i]",
+    "X[i] [j]",
+)
+
+
+@pytest.fixture(scope="module")
+def by_rules() -> Any:
+    """The parser that knows `X[i]` by its rules alone."""
+    return built(BY_RULES, Indentation())
+
+
+def read(text: str, made: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What a parser makes of a text, with all places in it; or what is said of the text, and of which part."""
+    with monkeypatch.context() as patch:
+        patch.setattr(parse, "_grammar", lambda: made)
+        try:
+            source = parse.parse(text)
+        except ts.SwapError as error:
+            return type(error), [(fault.message, fault.hint, fault.span) for fault in error.faults]
+    programs = [*source.definitions.values(), *([source.main] if source.main else [])]
+    nodes = [n for loops in programs for s in loops.statements for n in (s.target, *s.nodes)]
+    return source, [(type(node), node.span) for node in nodes]
+
+
+def test_plain_accesses_are_read_as_by_their_rules(by_rules: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in texts with a fault, which is told with the same words."""
+    random = Random(daily.DAY)
+    ours, refused = parser(Indentation()), 0
+    short = [text for text in PROGRAMS if len(text) < 900] + [
+        "X[i,j]: array\nY[i,j] = X[i,j]\nZ[i] += X[i, j] * Y[i,j+1]"
+    ]
+    for text in PROGRAMS:
+        assert read(text, ours, monkeypatch) == read(text, by_rules, monkeypatch)
+    for _ in range(1500 if daily.LONG else 300):
+        text = random.choice(short)
+        for _ in range(random.randint(1, 3)):
+            place = random.randrange(len(text) + 1)
+            word = random.choice((random.choice(CHARACTERS), random.choice(WORDS), ""))
+            text = text[:place] + word + text[place + random.randint(0, 2) :]
+        found, wanted = read(text, ours, monkeypatch), read(text, by_rules, monkeypatch)
+        refused += isinstance(found[0], type)
+        assert found == wanted, text
+    assert refused > 100
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,6 +19,8 @@ from .functions import KEYWORDS, KNOWN, Known
 from .grammar import Indentation, LostIndentation, parser
 from .name_kinds import flat_items, resolve_names
 from .nested_calls import Arguments, Hoist, Lines, UserCall, in_each_step
+
+NAMES = re.compile(r"[\w.]+")
 
 
 @dataclass(frozen=True)
@@ -188,6 +191,18 @@ class _Build:
         for place in places:
             _check(place)
         return ir.Access(self._name(name), tuple(ir.transform(p, _as_index) for p in places), span=self._span(meta))
+
+    def plain_tensor(self, meta: Any, items: list[Token]) -> ir.Access:
+        first = items[0].start_pos or 0
+        name, *places = (
+            Token("NAME", part.group(), first + part.start(), end_pos=first + part.end())
+            for part in NAMES.finditer(items[0])
+        )
+        indices = tuple(self.index_line(place, [place]) for place in places)
+        return ir.Access(self._name(name), indices, span=self._span(meta))
+
+    def plain_array_line(self, meta: Any, items: list[Token]) -> _Array:
+        return _Array(replace(self.plain_tensor(meta, items), span=self._span(meta)))
 
     def signed(self, meta: Any, items: list[Any]) -> int | float:
         minus, digits = items
@@ -495,7 +510,8 @@ def _syntax_fault(text: str, error: UnexpectedInput) -> SyntaxFault:
     start = getattr(error, "pos_in_stream", None)
     token = getattr(error, "token", None)
     start = len(text) - 1 if start is None or start < 0 or isinstance(error, UnexpectedEOF) else start
-    length = len(str(token)) if token is not None and not isinstance(error, UnexpectedCharacters) else 1
+    word = str(token).partition("[")[0] or "["  # of `X[i]`, it is the name that is not expected
+    length = len(word) if token is not None and not isinstance(error, UnexpectedCharacters) else 1
     end = start + max(1, length)
     message, hint, at = hints.syntax(text, start, end, getattr(token, "type", None) == "_INDENT")
     return SyntaxFault(message, Span(text, *at), hint)

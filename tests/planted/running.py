@@ -7,6 +7,7 @@ from .fault import Fault
 AGAIN = "tests/test_again.py::"
 CACHE = "tests/test_cache.py::"
 DIRECT = "tests/test_direct.py::"
+KEPT = "tests/test_kept.py::"
 TRUST = "tests/test_trust.py::"
 TRAINING = "tests/test_training.py::"
 EAGER = "tests/test_eager.py::"
@@ -148,6 +149,48 @@ FAULTS = (
         'hashlib.sha256(f"{stamp()}\\n{source}".encode()).hexdigest()', "hashlib.sha256(stamp().encode()).hexdigest()",
         (CACHE + "test_what_kernels_call_is_part_of_their_key",),
         "every program would get the first one's kernel",
+    ),
+    Fault(
+        "plans of one kind of number serve another", "stale key", "run/kept.py",
+        "(bound.loops, bound.kinds, bound.sizes", "(bound.loops, bound.sizes",
+        (KEPT + "test_keys_tell_plans_apart",),
+        "what a plan was made for is part of its key",
+    ),
+    Fault(
+        "plans know the functions of users by name", "stale key", "run/kept.py",
+        ", types, defined_in([bound.loops]))", ", types)",
+        (KEPT + "test_functions_of_users_are_part_of_keys",),
+        "another process may mean something else by it",
+    ),
+    Fault(
+        "plans outlive the code that made them", "stale key", "run/cache.py",
+        "repr((sorted(_texts().items()), stamp()))", "repr(stamp())",
+        (CACHE + "test_what_kernels_call_is_part_of_their_key",),
+        "after an upgrade the old plans would run, with the old faults",
+    ),
+    Fault(
+        "plans whose kernels are gone are used", "skipped check", "run/kept.py",
+        "return found if kept([row.code for row in found.rows]) else None", "return found",
+        (KEPT + "test_a_plan_of_another_making_is_not_read",),
+        "there would be no kernel to call",
+    ),
+    Fault(
+        "a plan that nobody has certified is taken for one that was", "stale key", "run/kept.py",
+        "self.scalars, self.order, self.certified, ", "self.scalars, self.order, ",
+        (KEPT + "test_without_certificates_plans_are_others",),
+        "a wrong plan would run in all later processes",
+    ),
+    Fault(
+        "calls keep the arrays that they were made for", "lost memory", "run/call.py",
+        "{name: _like(array) for name, array in made.bound.arrays.items()}", "made.bound.arrays",
+        (KEPT + "test_arrays_of_a_call_are_not_kept",),
+        "a program would hold the first data that it saw for ever",
+    ),
+    Fault(
+        "names in plain accesses are not looked at", "skipped check", "language/parse.py",
+        "return ir.Access(self._name(name), indices", "return ir.Access(str(name), indices",
+        ("tests/test_grammar.py::test_plain_accesses_are_read_as_by_their_rules",),
+        "a function would become a tensor",
     ),
     Fault(
         "buffers that follow each other share memory", "off by one", "run/memory.py",
