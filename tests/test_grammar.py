@@ -138,7 +138,10 @@ def test_plain_accesses_are_read_as_by_their_rules(by_rules: Any, monkeypatch: p
     short = [text for text in PROGRAMS if len(text) < 900] + [
         "X[i,j]: array\nY[i,j] = X[i,j]\nZ[i] += X[i, j] * Y[i,j+1]"
     ]
-    for text in PROGRAMS:
+    written = [
+        text for word in WORDS for text in (f"Y[i] = {word} * 2", f"{word} = X[i]", f"{word} max= X[i] if {word} < 2")
+    ]
+    for text in (*PROGRAMS, *written):
         assert read(text, ours, monkeypatch) == read(text, by_rules, monkeypatch)
     for _ in range(1500 if daily.LONG else 300):
         text = random.choice(short)

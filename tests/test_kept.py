@@ -114,6 +114,7 @@ def kept_bind(program: ts.Program, given: dict[str, Any]) -> Any:
 
 
 A, B = np.ones((4, 5)), np.ones((5, 6))
+NUMBER = "Y[i] = a * X[i]\nV[i] = Z[i]"
 PRODUCT = "Y[i,j] += A[i,k] * B[k,j]"
 OTHERS: dict[str, Callable[[], Plans]] = {
     "the same": lambda: plans(PRODUCT, {"A": A, "B": B}),
@@ -127,8 +128,8 @@ OTHERS: dict[str, Callable[[], Plans]] = {
     "one of another type": lambda: plans(PRODUCT, {"A": A.astype(np.float32), "B": B}),
     "whole numbers": lambda: plans(PRODUCT, {"A": A.astype(int), "B": B.astype(int)}),
     "threads": lambda: plans(PRODUCT, {"A": A, "B": B}, threads=2),
-    "a weak number": lambda: plans("Y[i] = a * X[i]", {"X": A[0].astype(np.float32), "a": 2.0}),
-    "a number that is not": lambda: plans("Y[i] = a * X[i]", {"X": A[0].astype(np.float32), "a": np.float64(2.0)}),
+    "a weak number": lambda: plans(NUMBER, {"X": A[0].astype(np.float32), "Z": A[0], "a": 2.0}),
+    "a number that is not": lambda: plans(NUMBER, {"X": A[0].astype(np.float32), "Z": A[0], "a": np.float64(2.0)}),
     "a shift": lambda: plans("s: int\nY[i] = X[i+s]", {"X": A[0], "s": 1}),
     "another shift": lambda: plans("s: int\nY[i] = X[i+s]", {"X": A[0], "s": 2}),
     "certified": lambda: replace(plans(PRODUCT, {"A": A, "B": B}), certified=False),

@@ -9,7 +9,8 @@ import pickle
 from collections.abc import Mapping
 
 from ..errors import LimitError
-from ..language.functions import FUNCTIONS, defined_in
+from ..language import ir
+from ..language.functions import DEFINED, FUNCTIONS, Defined
 from ..language.render import program as show
 from ..language.sizes import infer
 from ..rules.scalar import rule
@@ -33,7 +34,7 @@ def python_file(path: str | os.PathLike[str], forward: Runnable, adjoint: Runnab
 def python_source(forward: Runnable, adjoint: Runnable | None, why: str) -> str:
     """No text of the user's stands in it but in its description: programs are data."""
     calls = {"forward": forward} | ({} if adjoint is None else {"adjoint": adjoint})
-    defined = defined_in(call.loops for call in calls.values())
+    defined = _defined(calls)
     programs = {
         "calls": {name: (call.loops, call._derivation) for name, call in calls.items()},
         "rules": {text: rule(text) for row in FUNCTIONS.values() for text in row.texts},
@@ -51,6 +52,18 @@ def python_source(forward: Runnable, adjoint: Runnable | None, why: str) -> str:
         f"__all__ = {sorted(calls)!r}",
     ]
     return "\n\n\n".join(parts) + "\n"
+
+
+def _defined(calls: Mapping[str, Runnable]) -> dict[str, Defined]:
+    """The user's functions that the programs call, and those that these call."""
+    found: dict[str, Defined] = {}
+    waiting = [n for call in calls.values() for s in call.loops.statements for n in s.nodes]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ir.Call) and node.function in DEFINED and node.function not in found:
+            made = found[node.function] = DEFINED[node.function]
+            waiting += [n for rule in (made.value, *made.derivatives) for n in ir.walk(rule)]
+    return dict(sorted(found.items()))
 
 
 def _pickled(programs: Mapping[str, object]) -> str:

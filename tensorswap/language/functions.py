@@ -6,13 +6,13 @@ import builtins
 import math
 import re
 from collections import ChainMap
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
-from .ir import Binary, Call, Expr, Loops, Number, walk
+from .ir import Binary, Expr, Number
 
 ANY = 10**6
 
@@ -157,17 +157,3 @@ class Defined:
 DEFINED: dict[str, Defined] = {}
 Known = Mapping[str, Function | Defined]
 KNOWN: Known = ChainMap(DEFINED, FUNCTIONS)  # type: ignore[arg-type]  # a view of both, which writes to neither
-
-
-def defined_in(programs: Iterable[Loops]) -> dict[str, Defined]:
-    """The user's functions that programs call, and those that these call."""
-    found: dict[str, Defined] = {}
-    if not DEFINED:
-        return found
-    waiting = [n for loops in programs for s in loops.statements for n in s.nodes]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Call) and node.function in DEFINED and node.function not in found:
-            made = found[node.function] = DEFINED[node.function]
-            waiting += [n for rule in (made.value, *made.derivatives) for n in walk(rule)]
-    return dict(sorted(found.items()))

@@ -12,7 +12,6 @@ import numpy as np
 
 from ..language import ir
 from ..language.bound import Bound
-from ..language.functions import defined_in
 from ..lazy import cached_property
 from ..room import Needed
 from . import cache as disk
@@ -49,10 +48,11 @@ class Plans:
 
     @property
     def key(self) -> str:
-        """Tells a plan apart from all others. Of arrays, the values play no part in it."""
+        """Tells a plan apart from all others. Values of arrays play no part in it. What users define stands for what it
+        means since the call was bound."""
         bound = self.bound
         types = {name: array.dtype for name, array in bound.arrays.items()}
-        program = (bound.loops, bound.kinds, bound.sizes, bound.dtype, types, defined_in([bound.loops]))
+        program = (bound.loops, bound.kinds, bound.sizes, bound.dtype, types)
         asked = (self.threads, self.scalars, self.order, self.certified, machine_code.level, execute.PARALLEL)
         return hashlib.sha256(f"{disk.planners()}\n{program!r}\n{asked!r}".encode()).hexdigest()
 

@@ -157,12 +157,6 @@ FAULTS = (
         "what a plan was made for is part of its key",
     ),
     Fault(
-        "plans know the functions of users by name", "stale key", "run/kept.py",
-        ", types, defined_in([bound.loops]))", ", types)",
-        (KEPT + "test_functions_of_users_are_part_of_keys",),
-        "another process may mean something else by it",
-    ),
-    Fault(
         "plans outlive the code that made them", "stale key", "run/cache.py",
         "repr((sorted(_texts().items()), stamp()))", "repr(stamp())",
         (CACHE + "test_what_kernels_call_is_part_of_their_key",),
