@@ -102,7 +102,6 @@ class Program(Runnable):
         the same statements as one before, for other sizes, is not looked at again."""
         if not self.certifies:
             return
-        from .trust.certify import certify_derivative, certify_plan
         from .trust.verdicts import certified
 
         statics = tuple(sorted(bound.sizes.statics.items()))
@@ -115,11 +114,14 @@ class Program(Runnable):
             self._origin.certify(bound, None)
             certified(
                 ("derivative", str(self._origin), derivation, str(self), statics, kinds),
-                lambda: certify_derivative(loops, derivation, self._loops, dict(statics), types),
+                lambda: _certificates().certify_derivative(loops, derivation, self._loops, dict(statics), types),
             )
         if plan is not None:
             texts = [render.statement(statement) for loops in (bound.loops, plan) for statement in loops.statements]
-            certified(("plan", texts, derivation, statics, kinds), lambda: certify_plan(bound, origin, derivation))
+            certified(
+                ("plan", texts, derivation, statics, kinds),
+                lambda: _certificates().certify_plan(bound, origin, derivation),
+            )
 
     def run_reference(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
         """The same call through the plain interpreter."""
@@ -403,3 +405,9 @@ def load(path_or_name: str | Path) -> Program:
 
 
 __all__ = ["Program", "load", "program"]
+
+
+def _certificates() -> Any:
+    from .trust import certify  # where none is known yet
+
+    return certify

@@ -22,7 +22,9 @@ import pytest
 from tensorswap.kernel.ir import Kernel
 from tensorswap.kernel.verify import verify
 from tensorswap.program import Program
-from tensorswap.run import chunk, kept, machine_code, ready
+from tensorswap.run import chunk, execute, kept, ready, tuning
+from tensorswap.run.kernel_code import compiled
+from tensorswap.run.known_code import Compiled
 from tensorswap.run.memory import lines
 
 from . import daily
@@ -36,16 +38,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
 
 @pytest.fixture(autouse=True, scope="session")
 def every_kernel_is_verified() -> Iterator[None]:
-    from tensorswap.run import compile as compiler
-
-    def verified(kernels: list[Kernel]) -> list[compiler.Compiled]:
+    def verified(kernels: list[Kernel]) -> list[Compiled]:
         for kernel in kernels:
             verify(kernel)
         return compiled(kernels)
 
-    compiled, compiler.compiled = compiler.compiled, verified
-    yield
-    compiler.compiled = compiled
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (execute, chunk):
+            patch.setattr(module, "compiled", verified)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -91,18 +92,18 @@ def level(request: pytest.FixtureRequest) -> Iterator[None]:
     seems right with them. What a test starts has its level, since bits differ, and files whose names begin alike, which
     share programs, have the same."""
     family = "_".join(request.path.stem.split("_")[:2])
-    chosen = machine_code.FULL if daily.LONG or (crc32(family.encode()) + daily.DAY) % 3 == 0 else 0
+    chosen = tuning.FULL if daily.LONG or (crc32(family.encode()) + daily.DAY) % 3 == 0 else 0
     with pytest.MonkeyPatch.context() as patch:
         if "TENSORSWAP_LEVEL" not in os.environ:
             patch.setenv("TENSORSWAP_LEVEL", str(chosen))
-            patch.setattr(machine_code, "level", chosen)
+            patch.setattr(tuning, "level", chosen)
         yield
 
 
 @pytest.fixture(autouse=True)
 def optimised(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.node.get_closest_marker("optimised") is not None:
-        monkeypatch.setattr(machine_code, "level", machine_code.FULL)
+        monkeypatch.setattr(tuning, "level", tuning.FULL)
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,7 @@ from .damage import kernels_survive
 
 SESSION = """
 import numpy as np, tensorswap as ts
-from tensorswap.run import compile as c
+from tensorswap.run import known_code as c
 program = ts.program("Y[i,j] += A[i,k] * B[k,j]\\nZ[i] max= tanh(Y[i,j])")
 A, B = np.arange(12.0).reshape(3, 4), np.ones((4, 9))
 found, wanted = program(A=A / 20, B=B / 9), program.run_reference(A=A / 20, B=B / 9)
@@ -34,7 +34,7 @@ print("fresh" if any(made) else "kept")
 FUNCTIONS = """
 import numpy as np, tensorswap as ts
 from tensorswap.language.functions import FUNCTIONS
-from tensorswap.run import compile as c
+from tensorswap.run import known_code as c
 one = [name for name, row in FUNCTIONS.items() if row.most == 1]
 text = "".join(f"Y_{name}[i] = {name}(X[i])\\n" for name in one)
 text += "P[i] = pow(X[i], Z[i]) + atan2(X[i], Z[i]) + hypot(X[i], Z[i]) + X[i] % 0.3\\nU[i] = normal(3, i)"
@@ -197,14 +197,14 @@ def test_a_full_disk_is_said_once_and_leaves_nothing(own_cache: Path, monkeypatc
 
 
 def test_code_that_the_linker_refuses_is_compiled_again(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tensorswap.run import compile as compiler
+    from tensorswap.run import known_code
 
     def broken(*_: object) -> int:
         raise RuntimeError("no such symbol")
 
     cache.save("source", MADE)
-    monkeypatch.setattr(compiler, "link", broken)
-    assert not compiler._found("source")
+    monkeypatch.setattr(known_code, "link", broken)
+    assert not known_code.found("source")
 
 
 def test_what_kernels_call_is_part_of_their_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +235,7 @@ def test_what_kernels_call_is_part_of_their_key(tmp_path: Path, monkeypatch: pyt
 
 SHARED = """
 import numpy as np, tensorswap as ts
-from tensorswap.run import compile as c
+from tensorswap.run import compile, known_code as c
 A = np.random.default_rng(0).random((64, 64))
 made = {}
 for name in NAMES:
@@ -247,7 +247,7 @@ for name in NAMES:
     assert np.allclose(program(A=A), program.run_reference(A=A)), name
     rows = [row for known in program._caller.prepared.values() for row in known.runs.rows]
     made[name] = any(c.kernels[row.code].fresh for row in rows)
-print(" ".join("fresh" if fresh else "kept" for fresh in made.values()), len(c.common))
+print(" ".join("fresh" if fresh else "kept" for fresh in made.values()), len(compile.common))
 """
 
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, seed, settings
 import tensorswap as ts
 from tensorswap.plan import nest
 from tensorswap.program import Program
-from tensorswap.run import call, execute
+from tensorswap.run import call, tuning
 
 from .corpus import CORPUS
 from .corpus.entry import Entry
@@ -85,7 +85,7 @@ def tiny_strips(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if caches were tiny and threads free: small programs too run in nested strips, on several threads."""
     monkeypatch.setattr(nest, "CACHE", 64)
     monkeypatch.setattr(nest, "GRAIN", 2)
-    monkeypatch.setattr(execute, "PARALLEL", 0)
+    monkeypatch.setattr(tuning, "PARALLEL", 0)
 
 
 @pytest.mark.usefixtures("tiny_strips")
@@ -134,7 +134,7 @@ def test_long_sums_are_sums_of_sums(threads: int, monkeypatch: pytest.MonkeyPatc
 
 
 def test_another_batch_size_compiles_nothing() -> None:
-    from tensorswap.run.compile import kernels
+    from tensorswap.run.known_code import kernels
 
     program = ts.program("H[b,h] += X[b,i] * W[h,i]\nY[b,h] = tanh(H[b,h])\nM[h] += Y[b,h]\nreturn Y, M")
     W = np.ones((3, 5))

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import tensorswap as ts
-from tensorswap.run import direct, execute
+from tensorswap.run import direct, tuning
 from tensorswap.run.again import Again
 from tensorswap.run.interrupt import LOCK, STOP
 from tests.test_many_processes import finish, start
@@ -46,7 +46,7 @@ def called(text: str, **given: Any) -> ts.Program:
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch) -> ts.Program:
     """One whose kernels run on two threads, while other threads of Python go on."""
-    monkeypatch.setattr(execute, "PARALLEL", 0)
+    monkeypatch.setattr(tuning, "PARALLEL", 0)
     monkeypatch.setattr("tensorswap.run.call.threads", lambda: 2)
     program = called("Y[i] = A[i] * B[i]", A=np.ones(64), B=np.ones(64))
     assert program._caller.again is not None
@@ -305,9 +305,9 @@ def test_threads_do_not_disturb_each_other(kind: str, shared: ts.Program) -> Non
 FORK = """
 import os
 import numpy as np, tensorswap as ts
-from tensorswap.run import call, execute
+from tensorswap.run import call, execute, tuning
 from tensorswap.run.interrupt import LOCK
-execute.PARALLEL, call.threads = 0, lambda: 2
+tuning.PARALLEL, call.threads = 0, lambda: 2
 A = np.arange(64.0)
 shared = ts.program("Y[i] = A[i] * B[i]")
 for _ in range(3):
@@ -404,7 +404,7 @@ FIRST = {  # what results and memory begin with
 @pytest.mark.parametrize("threads", [1, 2])
 def test_what_results_and_memory_begin_with(text: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if threads > 1:
-        monkeypatch.setattr(execute, "PARALLEL", 0)
+        monkeypatch.setattr(tuning, "PARALLEL", 0)
         monkeypatch.setattr("tensorswap.run.call.threads", lambda: threads)
     numbers = np.random.default_rng(0)
     program = ts.program(text)
@@ -504,8 +504,8 @@ def test_garbage_may_be_collected_in_a_call(shared: ts.Program) -> None:
 SHUTDOWN = """
 import sys
 import numpy as np, tensorswap as ts
-from tensorswap.run import call, execute
-execute.PARALLEL, call.threads = 0, lambda: 2
+from tensorswap.run import call, execute, tuning
+tuning.PARALLEL, call.threads = 0, lambda: 2
 A = np.arange(64.0)
 p = ts.program("Y[i] = A[i] * B[i]\\nZ[i] = A[i] + B[i]\\nreturn Y, Z")
 for _ in range(4):

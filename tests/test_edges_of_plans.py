@@ -69,7 +69,7 @@ MEETING = {
 
 @pytest.mark.parametrize("text", MEETING.values(), ids=MEETING)
 def test_statements_that_must_wait_for_all_threads(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tensorswap.run.execute.PARALLEL", 0)
+    monkeypatch.setattr("tensorswap.run.tuning.PARALLEL", 0)
     monkeypatch.setattr("tensorswap.run.call.threads", lambda: 2)
     numbers = np.random.default_rng(3)
     for _ in range(10):  # memory that is used again holds the values of the last round, which are others

@@ -7,8 +7,8 @@ import pytest
 
 import tensorswap as ts
 from tensorswap.kernel.registers import Registers, assuming
-from tensorswap.run.execute import PARALLEL
 from tensorswap.run.expected_time import nanoseconds, without_vectors
+from tensorswap.run.tuning import PARALLEL
 
 WIDE, NARROW = Registers(64, 32, by_lane=False), Registers(16, 32, by_lane=True)
 

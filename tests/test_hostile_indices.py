@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tensorswap as ts
-from tensorswap.run import execute
+from tensorswap.run import tuning
 
 pytestmark = pytest.mark.compiled
 
@@ -118,7 +118,7 @@ def main() -> None:
             if told:
                 print(f"{form}, first call, {value}: {told}")
         for parallel in (10**9, 0):
-            execute.PARALLEL = parallel
+            tuning.PARALLEL = parallel
             program = make()
             for _ in range(3):
                 program(arguments)

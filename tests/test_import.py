@@ -77,14 +77,29 @@ def test_a_plan_asks_for_the_registers_and_not_for_numba() -> None:
     assert not found & {"numba", "jax"}
 
 
-def test_kernels_on_disk_need_no_numba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numba's import takes longer than all else in a call that compiles nothing."""
+KNOWN = {
+    "tensorswap.kernel",
+    "tensorswap.kernel.names",
+    "tensorswap.kernel.registers",
+    "tensorswap.trust",
+    "tensorswap.trust.verdicts",
+}
+
+
+def test_plans_and_kernels_on_disk_need_neither_numba_nor_what_plans(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Imports take longer than all else in a call that compiles nothing."""
     monkeypatch.setenv("TENSORSWAP_CACHE", str(tmp_path / "kernels"))
     run = "import numpy as np, tensorswap as ts; X = np.ones((40, 40), np.float32)\n"
     run += "p = ts.program('H[i,j] += A[i,k] * B[k,j]\\nloss += tanh(H[i,j])').grad(wrt=['A'])\n"
     run += "assert p(A=X, B=X)['A.grad'].shape == (40, 40)"
     assert "numba" in modules_after(run)
-    assert "numba" not in modules_after(run)
+    found = modules_after(run)
+    assert "tensorswap.run.ready" in found
+    assert not found & {"numba", "importlib.metadata", "tensorswap.run.execute", "tensorswap.plan.nest"}
+    rooms = {".".join(name.split(".")[:2]) for name in found if name not in KNOWN}
+    assert not rooms & {"tensorswap.kernel", "tensorswap.lower", "tensorswap.trust"}
 
 
 BRIDGES = {"jax", "torch"}  # they need packages that may be missing, so no star brings them

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tensorswap as ts
-from tensorswap.run import execute, products
+from tensorswap.run import products, tuning
 from tensorswap.run.chunk import Chunk
 from tensorswap.run.interrupt import STOP
 
@@ -75,7 +75,7 @@ def press(times: int) -> threading.Timer:
 def main() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for parallel in (10**30, 10_000):
-        execute.PARALLEL = parallel
+        tuning.PARALLEL = parallel
         for name, (text, sizes) in LONG.items():
             program = ts.program(text)
             large = {n: np.zeros(v) if isinstance(v, tuple) else v for n, v in sizes.items()}

@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 
 import tensorswap as ts
-from tensorswap.run import cache, execute, kept, machine_code
+from tensorswap.run import cache, kept, tuning
 from tensorswap.run.kept import Plans
 
 pytestmark = pytest.mark.compiled
 
 SESSION = """
 import sys, warnings, numpy as np, tensorswap as ts
-from tensorswap.run import execute
+from tensorswap.run import execute, tuning
 warnings.simplefilter("error")
 planned = []
 first = execute.Executable.__init__
@@ -144,7 +144,7 @@ def test_keys_tell_plans_apart() -> None:
     assert keys["the same"] == OTHERS["the same"]().key
 
 
-@pytest.mark.parametrize(("module", "name", "value"), [(machine_code, "level", 1), (execute, "PARALLEL", 7)])
+@pytest.mark.parametrize(("module", "name", "value"), [(tuning, "level", 1), (tuning, "PARALLEL", 7)])
 def test_settings_are_part_of_keys(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, value: int) -> None:
     before = OTHERS["the same"]().key
     monkeypatch.setattr(module, name, value)
@@ -163,7 +163,7 @@ assert inner(X=np.ones(3))[0] == {slope} + 1, inner(X=np.ones(3))
 
 
 def test_every_module_that_plans_is_part_of_the_stamp() -> None:
-    code = "import sys, tensorswap.run.kept, tensorswap.run.call\nprint(*sys.modules)"
+    code = "import sys, tensorswap.run.call, tensorswap.run.words, tensorswap.run.compile\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     package = "tensorswap."
     found = {name.removeprefix(package) for name in done.stdout.split() if name.startswith(package)}

@@ -14,7 +14,7 @@ import pytest
 
 import tensorswap as ts
 from tensorswap.program import Program
-from tensorswap.run import call, execute
+from tensorswap.run import call, tuning
 
 from .daily import LONG
 
@@ -82,7 +82,7 @@ def test_many_processes_compile_the_same_programs(tmp_path: Path) -> None:
 @pytest.fixture
 def two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(call, "threads", lambda: 2)
-    monkeypatch.setattr(execute, "PARALLEL", 0)
+    monkeypatch.setattr(tuning, "PARALLEL", 0)
 
 
 def at_once(tasks: list[tuple[Program, dict[str, Any]]], rounds: int) -> None:
@@ -139,8 +139,8 @@ def test_threads_that_call_different_programs() -> None:
 FORK = """
 import os, sys, time
 import numpy as np, tensorswap as ts
-from tensorswap.run import call, execute
-call.threads, execute.PARALLEL = lambda: int(sys.argv[1]), 0
+from tensorswap.run import call, execute, tuning
+call.threads, tuning.PARALLEL = lambda: int(sys.argv[1]), 0
 program = ts.program("Y[i,j] += A[i,k] * B[k,j]\\nZ[i] += tanh(Y[i,j])\\nreturn Z")
 A, B = np.ones((64, 40)), np.ones((40, 33))
 wanted = program.run_reference(A=A, B=B)

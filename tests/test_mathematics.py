@@ -17,7 +17,7 @@ from tensorswap.kernel.effort import Effort, effort_of
 from tensorswap.kernel.functions import INSTRUCTIONS, REAL
 from tensorswap.kernel.llvm import texts
 from tensorswap.language.formula import power
-from tensorswap.run.compile import functions
+from tensorswap.run.known_code import functions
 from tensorswap.run.launch import launch
 from tensorswap.run.machine_code import optimised, target
 

@@ -237,7 +237,7 @@ def test_weights_of_windows(channels: int, stride: int) -> None:
 )
 def test_panels_that_all_threads_share(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(panels, "SHARED", 1)
-    monkeypatch.setattr("tensorswap.run.execute.PARALLEL", 0)
+    monkeypatch.setattr("tensorswap.run.tuning.PARALLEL", 0)
     monkeypatch.setattr("tensorswap.run.call.threads", lambda: 2)
     numbers = np.random.default_rng(1)
     for size in (17, 40, 64):

@@ -13,7 +13,7 @@ import tensorswap as ts
 from tensorswap.lower import panels
 from tensorswap.plan import nest
 from tensorswap.program import Program
-from tensorswap.run import call, execute
+from tensorswap.run import call, tuning
 
 from .daily import LONG
 
@@ -365,7 +365,7 @@ def run(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     cache, grain, parallel = SETTINGS[seed % len(SETTINGS)]
     monkeypatch.setattr(nest, "CACHE", cache)
     monkeypatch.setattr(nest, "GRAIN", grain)
-    monkeypatch.setattr(execute, "PARALLEL", parallel)
+    monkeypatch.setattr(tuning, "PARALLEL", parallel)
     monkeypatch.setattr(call, "threads", lambda: 1 + (seed // 2) % 2)
     monkeypatch.setattr(panels, "SHARED", 1 if seed % 3 else panels.SHARED)
     program, arrays, wrt = case(seed)
@@ -417,7 +417,7 @@ PLACES = {
 @pytest.mark.parametrize("name", PLACES)
 def test_what_is_no_number_stands_in_its_place(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(call, "threads", lambda: 2)
-    monkeypatch.setattr(execute, "PARALLEL", 0)
+    monkeypatch.setattr(tuning, "PARALLEL", 0)
     text, shapes = PLACES[name]
     program = ts.program(text)
     for seed, values in enumerate([(np.nan,), (np.inf, -np.inf), (np.nan, np.inf, 0.0, -0.0)]):
@@ -507,7 +507,7 @@ def test_depth_costs_no_kernels() -> None:
 
 
 def test_another_batch_compiles_nothing() -> None:
-    from tensorswap.run.compile import kernels
+    from tensorswap.run.known_code import kernels
 
     model = ts.program(
         "H[b,h] += X[b,i] * W[h,i]\nR[b,h] = relu(H[b,h])\nS[b,o] += R[b,h] * V[o,h]\nM[b] max= S[b,o]\n"

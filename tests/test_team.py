@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tensorswap as ts
-from tensorswap.run import call, execute
+from tensorswap.run import call, tuning
 
 pytestmark = pytest.mark.compiled
 
@@ -39,7 +39,7 @@ def same(found: dict[str, Any], expected: dict[str, Any]) -> None:
 
 def of_seven(monkeypatch: pytest.MonkeyPatch) -> ts.Program:
     """A program whose kernels have seven parts, however small they are."""
-    monkeypatch.setattr(execute, "PARALLEL", 0)
+    monkeypatch.setattr(tuning, "PARALLEL", 0)
     monkeypatch.setattr(call, "threads", lambda: 7)
     return ts.program(TEXT)
 
@@ -63,9 +63,9 @@ def test_if_nobody_comes_one_thread_does_all(monkeypatch: pytest.MonkeyPatch, tm
     np.savez(tmp_path / "expected.npz", **expected)
     code = (
         "import sys, numpy as np, tensorswap as ts\n"
-        "from tensorswap.run import call, execute, frame\n"
+        "from tensorswap.run import call, execute, frame, tuning\n"
         "from tests.test_team import TEXT, arrays, same\n"
-        "execute.PARALLEL, call.threads = 0, lambda: 7\n"
+        "tuning.PARALLEL, call.threads = 0, lambda: 7\n"
         "started = []\n"
         "frame.assemble = lambda: started.append(1)\n"
         "program = ts.program(TEXT)\n"
@@ -100,8 +100,8 @@ def test_a_process_ends_while_threads_wait_for_work(tmp_path: Path) -> None:
     """Awake or asleep: they never come back."""
     code = (
         "import time, numpy as np, tensorswap as ts\n"
-        "from tensorswap.run import call, execute\n"
-        "execute.PARALLEL, call.threads = 0, lambda: 4\n"
+        "from tensorswap.run import call, execute, tuning\n"
+        "tuning.PARALLEL, call.threads = 0, lambda: 4\n"
         "ts.program('y[i] = exp(x[i])')(x=np.ones(10_000))\n"
     )
     for wait in ("", "time.sleep(0.5)\n"):

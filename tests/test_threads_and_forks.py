@@ -171,8 +171,8 @@ else:
     import numba
     os.environ["NUMBA_NUM_THREADS"] = sys.argv[1]  # too late for Numba's pool
 import numpy as np, tensorswap as ts
-from tensorswap.run import execute
-execute.PARALLEL = 0
+from tensorswap.run import execute, tuning
+tuning.PARALLEL = 0
 program = ts.program("Y[i,j] += A[i,k] * B[k,j]\\nZ[i] += tanh(Y[i,j])\\nreturn Z")
 A, B = np.ones((64, 40)), np.ones((40, 33))
 for _ in range(3):
@@ -198,8 +198,8 @@ def test_a_number_of_threads_that_is_none(monkeypatch: pytest.MonkeyPatch, asked
 BITS = """
 import hashlib, sys
 import numpy as np, tensorswap as ts
-from tensorswap.run import execute
-execute.PARALLEL = 0
+from tensorswap.run import execute, tuning
+tuning.PARALLEL = 0
 random = np.random.default_rng(0)
 arrays = {"A": random.standard_normal((29, 37)), "B": random.standard_normal((37, 29)).astype(np.float32),
           "g": random.integers(0, 5, 29), "w": random.standard_normal((37, 37)) / 9}
@@ -295,8 +295,8 @@ A, B = np.ones((64, 40)), np.ones((40, 33))
 def run(program, factor):
     return program(A=A * factor, B=B)
 if __name__ == "__main__":
-    from tensorswap.run import execute
-    execute.PARALLEL = 0
+    from tensorswap.run import execute, tuning
+    tuning.PARALLEL = 0
     program = ts.program(TEXT)
     program(A=A, B=B)
     context = multiprocessing.get_context(sys.argv[1])

@@ -10,7 +10,7 @@ import pytest
 
 from tensorswap.kernel import ir
 from tensorswap.kernel.registers import Registers, assuming, registers
-from tensorswap.run.compile import functions
+from tensorswap.run.known_code import functions
 
 STEPS = (0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 64, 70)
 KNOWN = (7, 17, 64)  # those that code is also made for

@@ -11,7 +11,7 @@ import pytest
 import tensorswap as ts
 from tensorswap.language.ir import Access
 from tensorswap.plan.merge import never_meet
-from tensorswap.run import call, execute
+from tensorswap.run import call, tuning
 from tensorswap.training import training_loop
 
 from .daily import share
@@ -101,7 +101,7 @@ WIDE = [name for name in PROGRAMS if name not in ("one step", "no step")]
 @pytest.fixture(params=[2, 3, 7])
 def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """As if help cost nothing."""
-    monkeypatch.setattr(execute, "PARALLEL", 0)
+    monkeypatch.setattr(tuning, "PARALLEL", 0)
     monkeypatch.setattr(call, "threads", lambda: request.param)
     return int(request.param)
 
@@ -135,7 +135,7 @@ def test_the_bits_are_the_same_each_time(threads: int) -> None:
 
 @pytest.mark.parametrize("name", share(["neighbours", "the mean of all", "downwards", "a block within"], 4))
 def test_sources_and_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "PARALLEL", 0)
+    monkeypatch.setattr(tuning, "PARALLEL", 0)
     text, arrays = PROGRAMS[name]
     check_source(ts.program(text), arrays)
     check_exported(ts.program(text), arrays, tmp_path)
@@ -151,7 +151,7 @@ def test_a_training_of_a_stencil(count: int, monkeypatch: pytest.MonkeyPatch) ->
     x = RANDOM.standard_normal((12, 30))
     options: dict[str, Any] = {"batch_size": 1, "epochs": 2, "lr": 0.01, "progress": False, "seed": 1}
     wanted = ts.fit(program, {"k": np.array(0.1)}, {"x": x, "y": 0.5 * x}, **options)
-    monkeypatch.setattr(execute, "PARALLEL", 0)
+    monkeypatch.setattr(tuning, "PARALLEL", 0)
     monkeypatch.setattr(training_loop, "threads", lambda: count)
     found = ts.fit(program, {"k": np.array(0.1)}, {"x": x, "y": 0.5 * x}, **options)
     np.testing.assert_allclose(found.params["k"], wanted.params["k"], rtol=1e-9)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tensorswap as ts
-from tensorswap.run import machine_code
+from tensorswap.run import tuning
 
 pytestmark = pytest.mark.compiled
 
@@ -102,7 +102,7 @@ for dtype in (np.uint16, np.float32, np.float64):
 def test_the_compiler_says_nothing(tmp_path: Path) -> None:
     """LLVM, as it runs outside of tests, tells the user of each loop that was to become vectors and cannot."""
     os.chmod(tmp_path, 0o700)
-    said = {**os.environ, "TENSORSWAP_CACHE": str(tmp_path), "TENSORSWAP_LEVEL": str(machine_code.FULL)}
+    said = {**os.environ, "TENSORSWAP_CACHE": str(tmp_path), "TENSORSWAP_LEVEL": str(tuning.FULL)}
     made = subprocess.run([sys.executable, "-c", QUIET], env=said, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
     assert made.stderr == ""

@@ -16,6 +16,7 @@ from .effort import Effort, effort_for, is_short, is_work_alone
 from .functions import INSTRUCTIONS, LIBRARY, Made, made
 from .functions import REAL as FUNCTIONS
 from .modules import Function, Modules, Target
+from .names import STOP_WORD
 from .registers import registers
 from .tile import FORMS, Block, becomes_vectors, in_pairs, stays_rolled, written_out
 from .turned import Turned
@@ -28,7 +29,6 @@ FACTOR = tuple(flag for flag in FLAGS if flag != "contract")
 # In another order, factors overflow that did not, and a power of a negative number loses its NaN: x**a * x**b.
 PRODUCT = tuple(flag for flag in FLAGS if flag != "reassoc")
 EXACT = ("contract",)  # in functions: a product and a sum may become one operation; all else stays as written
-STOP_WORD = "tensorswap_stop"  # the name of a word in memory: not zero if the work of kernels is not wanted any more
 # Left to itself, LLVM uses half of a register of 64 bytes. Where memory is waited for, that is as good; where there is
 # much to compute for each number, it is not.
 WIDE = '"prefer-vector-width"="512"'

@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import llvmlite
@@ -33,9 +33,13 @@ WRITES_CODE = (
     "run.compile",
     "run.direct_code",
     "run.direct_words",
+    "run.header",
     "run.launch",
     "run.machine_code",
-    "run.runner",
+    "run.rows",
+    "run.runner_code",
+    "run.team",
+    "run.team_words",
 )  # with all of kernel/
 ROOMS = ("kernel", "language", "lower", "plan", "rules", "run")  # in which programs become machine code
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -55,8 +59,16 @@ class ObjectCode:
 def stamp() -> str:
     """All that machine code depends on beside its source."""
     settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
-    versions = (version("numba"), llvmlite.__version__, np.__version__, platform.python_version())
+    versions = (_numba(), llvmlite.__version__, np.__version__, platform.python_version())
     return repr((versions, _helpers(), get_host_cpu_name(), get_host_cpu_features().flatten(), settings))
+
+
+def _numba() -> bytes:
+    """Its version, without an import of it, or of all that reads what was installed."""
+    found = find_spec("numba")
+    place = None if found is None else found.origin
+    assert place is not None, "numba is installed with this package"
+    return Path(place).with_name("_version.py").read_bytes()
 
 
 def _helpers() -> list[str]:

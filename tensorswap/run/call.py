@@ -18,20 +18,19 @@ from ..interpret import reference
 from ..language import ir
 from ..language.bound import Bound, ranges_of
 from ..language.word import WORD
-from ..plan.table import PlanTable, row
 from ..rules.written_once import shown_by_text
 from .again import Again, Way, can_be_made
 from .alone import is_alone
 from .arguments import as_array, bind, defaults
 from .cores import cores
-from .execute import Executable
 from .kept import Plans
 from .products import by_library
 from .ready import Ready, Runs, Undecided
 from .safe import deciding, joined, ranges_of_types, secured
-from .source import source
 
 if TYPE_CHECKING:
+    from ..plan.table import PlanTable
+    from .execute import Executable
     from .kernel_times import KernelTime
 
 Array = NDArray[Any]
@@ -222,6 +221,8 @@ class Caller:
     def for_export(self, arguments: Mapping[str, Any]) -> Executable:
         """The kernels of a call with arrays like these arguments, whatever their values, for as many threads as there
         will be."""
+        from .execute import Executable  # as above
+
         arguments = {**self.standing, **arguments}
         bound, origin = bind(self.loops, arguments), self.origin(arguments)
         reference.check(bound, values=False)
@@ -278,6 +279,8 @@ def _nothing(*_: Any, **__: Any) -> None:
 
 def plan_of(known: Prepared) -> PlanTable:
     """What runs a call, as a table."""
+    from ..plan.table import PlanTable, row  # what plans, and shows plans, is not needed to run one that is kept
+
     if known.plans is None:
         return PlanTable((), reason=known.reason)
     made = known.plans.executable
@@ -294,6 +297,8 @@ def plan_of(known: Prepared) -> PlanTable:
 
 def source_of(known: Prepared) -> str:
     """What runs a call, as a Python file."""
+    from .source import source  # as above
+
     return f"# interpreted: {known.reason}\n" if known.plans is None else source(known.plans.executable)
 
 

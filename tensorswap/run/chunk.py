@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ..lower.kernel import filling_kernel
 from ..room import check_room
-from .compile import compiled
 from .frame import Frame
+from .kernel_code import compiled
 from .memory import lines
 from .ready import Ready, Result
 from .rows import COLUMNS, ONCE, Entry

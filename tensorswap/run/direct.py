@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 from llvmlite import binding
 
-from . import machine_code
 from .again import Again, Way
-from .compile import other_function
 from .direct_words import CALLED, LARGEST, Kind, State
 from .frame import ALONE
 from .interrupt import LOCK, LONG
+from .known_code import other_function
 from .objects import ObjectLayout, object_layout
 from .ready import Ready, Result
 
@@ -83,13 +82,14 @@ def means() -> Means | None:
     core = getattr(np, "_core", None) or np.core
     addresses = ctypes.cast(table(core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
     make = {function: int(addresses[place] or 0) for function, place in FUNCTIONS.items()}
-    return Means(layout, Definition(b"__call__", other_function("a direct call", _module), KEYWORDS, DOC), make)
+    return Means(layout, Definition(b"__call__", other_function("a direct call", _made), KEYWORDS, DOC), make)
 
 
-def _module(name: str) -> str:
-    from .direct_code import module  # most processes find what it makes in the cache
+def _made(name: str) -> bytes:
+    from .direct_code import module  # most processes find what it makes on disk
+    from .machine_code import object_code, target
 
-    return module(name, machine_code.target())
+    return object_code(module(name, target()))
 
 
 class Kept(tuple[Any, ...]):

@@ -15,10 +15,10 @@ from typing import Any
 from llvmlite import ir as llvm
 
 from ..kernel.effort import Effort, mark
-from ..kernel.llvm import STOP_WORD
 from ..kernel.modules import Target
+from ..kernel.names import STOP_WORD
 from .direct_words import CALLED, LARGEST, Decides, Gives, Kind, Makes, Start, State, Taken
-from .runner import Header
+from .header import Header
 
 WORD, NUMBER, BYTE = llvm.IntType(64), llvm.IntType(32), llvm.IntType(8)
 DOUBLE, SINGLE = llvm.DoubleType(), llvm.FloatType()

@@ -18,16 +18,16 @@ from ..plan.first_writes import Planned
 from ..plan.nest import Nest, Nester
 from ..plan.prepare import prepare
 from ..room import Needed
-from .compile import compiled
+from . import tuning
 from .expected_time import nanoseconds, without_vectors
+from .kernel_code import compiled
 from .memory import Buffer, place
 from .products import products_of
 from .ready import Row
 from .rows import ONCE, Rounds
 from .wide_steps import steps_of
 
-PARALLEL = 20_000  # nanoseconds of work below which the other threads would come too late
-IN_STEP = 0.15  # of that is enough in the steps of a block, where they wait for it
+IN_STEP = 0.15  # of the work that is worth other threads is enough in the steps of a block, where they wait for it
 
 
 class Executable:
@@ -55,7 +55,8 @@ class Executable:
         nester = Nester(self.sizes, kept, work.copies, lambda name: self.stored(name).itemsize, layout.weight)
         groups = [[nest] for nest in nester.kernels(self.loops.body)]
         if threads > 1:
-            groups = [steps_of(nest, nester, self.nanoseconds, IN_STEP * PARALLEL) or [nest] for (nest,) in groups]
+            least = IN_STEP * tuning.PARALLEL
+            groups = [steps_of(nest, nester, self.nanoseconds, least) or [nest] for (nest,) in groups]
         nests = [nest for group in groups for nest in group]
         self.filled = self.first_values(nests)
         self.producer: dict[int, int] = {}  # the kernel that made the copies which another one adds up
@@ -144,10 +145,10 @@ class Executable:
     def threads_for(self, kernel: Lowered) -> int:
         nest = kernel.nest
         if kernel.moved is not None:
-            return self.threads if kernel.moved >= PARALLEL else 1  # about a nanosecond each
+            return self.threads if kernel.moved >= tuning.PARALLEL else 1  # about a nanosecond each
         if nest.index is None or self.sizes.index[nest.index] < 2:
             return 1
-        enough = PARALLEL * (1 if nest.block is None else IN_STEP * self.sizes.index[nest.block.index])
+        enough = tuning.PARALLEL * (1 if nest.block is None else IN_STEP * self.sizes.index[nest.block.index])
         return self.threads if self.nanoseconds(nest) >= enough else 1
 
     def nanoseconds(self, nest: Nest) -> float:

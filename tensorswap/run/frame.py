@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from .header import Header
 from .interrupt import LOCK, LONG, interruptibly
 from .objects import for_ever, object_layout
 from .rows import Entry
-from .runner import Header, runner, runner_address
+from .runner import runner, runner_address
 from .team import assemble
 
 Array = np.ndarray[Any, Any]

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,12 @@ from ..language.bound import Bound
 from ..lazy import cached_property
 from ..room import Needed
 from . import cache as disk
-from . import execute, machine_code, words
-from .compile import kept
-from .execute import Executable
+from . import tuning
+from .known_code import kept
 from .ready import Fill, Ready, Result, Row
+
+if TYPE_CHECKING:
+    from .execute import Executable
 
 
 @dataclass(frozen=True)
@@ -37,13 +39,17 @@ class Plans:
         found = _load(name)
         certify(self.executable.loops if found is None else None)
         if found is None:
-            found = words.ready(self.executable)
+            from .words import ready  # with all that plans: most processes find what it makes on disk
+
+            found = ready(self.executable)
             disk.write(name, _plain(found).encode())
         return found
 
     @cached_property
     def executable(self) -> Executable:
         """The kernels, planned now."""
+        from .execute import Executable  # as above
+
         return Executable(self.bound, self.threads, self.scalars, self.order)
 
     @property
@@ -53,7 +59,7 @@ class Plans:
         bound = self.bound
         types = {name: array.dtype for name, array in bound.arrays.items()}
         program = (bound.loops, bound.kinds, bound.sizes, bound.dtype, types)
-        asked = (self.threads, self.scalars, self.order, self.certified, machine_code.level, execute.PARALLEL)
+        asked = (self.threads, self.scalars, self.order, self.certified, tuning.level, tuning.PARALLEL)
         return hashlib.sha256(f"{disk.planners()}\n{program!r}\n{asked!r}".encode()).hexdigest()
 
 

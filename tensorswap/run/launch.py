@@ -8,56 +8,22 @@ or taken away costs its share and no more. Which thread runs a part changes no b
 
 from __future__ import annotations
 
-import ctypes
 import platform
 from collections.abc import Sequence
-from enum import IntEnum
-from functools import cache
 from typing import Any
 
-from llvmlite import binding
 from llvmlite import ir as llvm
 
 from ..kernel.ir import Serve, Statement
-from ..kernel.llvm import STOP_WORD
-from .interrupt import STOP
-from .objects import for_ever
+from ..kernel.names import TEAM_WORDS
+from .team_words import Team
 
 BYTE, WORD, NUMBER = llvm.IntType(8).as_pointer(), llvm.IntType(64), llvm.IntType(32)
 NOTHING = llvm.VoidType()
 KERNEL = llvm.FunctionType(NOTHING, [BYTE.as_pointer(), WORD.as_pointer(), WORD.as_pointer(), BYTE])
-TEAM_WORDS = "tensorswap_team"  # the name of the words in memory that all threads share
 UNCLAIMED = (1 << 20) - 1  # the bits of a ticket that count
 SPINS = 2000  # looks at the ticket before a thread goes to sleep: some ten microseconds to a hundred
 PATIENCE = 1000  # looks at what is done before a thread lets others run
-
-
-class Team(IntEnum):
-    """Where each word lies: those that change often, far from each other."""
-
-    TICKET = 0
-    DONE = 16  # parts
-    ADDRESS = 32  # of the kernel
-    CONTEXT = 33
-    ASLEEP = 48  # threads
-    MUTEX = 64  # of the system's
-    CONDITION = 96
-    END = 128
-
-
-_words = for_ever((ctypes.c_int64 * (Team.END + 16))())
-
-
-@cache
-def introduce() -> None:
-    """Makes the words that stop kernels and hand them out known to LLVM."""
-    binding.add_symbol(STOP_WORD, ctypes.addressof(STOP))
-    start = ctypes.addressof(_words)
-    start += -start % 128
-    system = ctypes.CDLL(None)
-    system.pthread_mutex_init(ctypes.c_void_p(start + 8 * Team.MUTEX), None)
-    system.pthread_cond_init(ctypes.c_void_p(start + 8 * Team.CONDITION), None)
-    binding.add_symbol(TEAM_WORDS, start)
 
 
 def launch(builder: Any, node: Statement, args: Sequence[Any]) -> None:

@@ -8,7 +8,6 @@ it is once. Numba is imported when a module is first compiled.
 from __future__ import annotations
 
 import ctypes
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,24 +17,11 @@ from typing import Any
 from llvmlite import binding
 from llvmlite.binding import ffi
 
-from ..errors import ArgumentError, TrustError
+from ..errors import TrustError
 from ..kernel.effort import Effort, effort_of
 from ..kernel.modules import Target
+from . import tuning
 
-FULL = 3
-
-
-def _asked() -> int:
-    """How much LLVM optimises. 0 compiles at once, and what it makes runs many times slower."""
-    asked = os.environ.get("TENSORSWAP_LEVEL") or str(FULL)
-    if asked not in ("0", "1", "2", "3"):
-        raise ArgumentError(
-            f"TENSORSWAP_LEVEL is {asked[:80]!r}, which is no level", hint="TENSORSWAP_LEVEL=0, 1, 2 or 3"
-        )
-    return int(asked)
-
-
-level = _asked()
 OBJECT = 1  # what LLVM emits: 0 would be assembly
 
 
@@ -51,7 +37,7 @@ def codegen() -> Any:
 
 def target() -> Target:
     """What modules are compiled for here."""
-    return Target(str(binding.get_process_triple()), str(codegen().target_data), f"level {level}")
+    return Target(str(binding.get_process_triple()), str(codegen().target_data), f"level {tuning.level}")
 
 
 _own = threading.local()
@@ -60,7 +46,7 @@ _own = threading.local()
 def machine(effort: Effort = Effort.LOOPS) -> Any:
     """A target machine of this thread's own, with Numba's settings."""
     found: dict[int, Any] = _own.__dict__.setdefault("machines", {})
-    wanted = 0 if effort is Effort.ONCE else level
+    wanted = 0 if effort is Effort.ONCE else tuning.level
     if wanted not in found:
         options: dict[str, Any] = {"opt": wanted}
         codegen()._customize_tm_options(options)
@@ -92,7 +78,7 @@ def optimised(text: str) -> Iterator[Any]:
     module = binding.parse_assembly(text, context)
     try:
         _check(module)
-        options = binding.create_pipeline_tuning_options(speed_level=level)
+        options = binding.create_pipeline_tuning_options(speed_level=tuning.level)
         options.slp_vectorization = False
         passes = binding.create_pass_builder(machine(), options)
         _unlocked("LLVMPY_RunNewModulePassManager")(_manager(passes, effort_of(text)), module, passes)
@@ -115,7 +101,7 @@ FEW = (
 
 def _manager(passes: Any, effort: Effort) -> Any:
     """What LLVM does with a module."""
-    if level == 0 or effort in (Effort.LOOPS, Effort.COMMON):
+    if tuning.level == 0 or effort in (Effort.LOOPS, Effort.COMMON):
         return passes.getModulePassManager()
     manager = binding.create_new_module_pass_manager()
     for name in FEW:

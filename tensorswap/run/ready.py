@@ -7,15 +7,15 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..lazy import cached_property
 from ..room import SETTING, SMALL, Needed, check_room, of_tensor
-from .compile import kernels
 from .frame import Frame
+from .known_code import kernels
 from .memory import lines
 from .rows import COLUMNS
 
@@ -27,8 +27,7 @@ class Undecided(Exception):
     """Kernels met something that the interpreter must look at."""
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """An array that a run makes: a copy of an input, by its number, or new, with a first value if it needs one.
 
     `best` tells that it holds the values of winners, of which no caller knows.
@@ -47,8 +46,7 @@ class Result:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-@dataclass(frozen=True)
-class Fill:
+class Fill(NamedTuple):
     """A first value for what lies between kernels, at a place in their memory."""
 
     place: int
@@ -62,8 +60,7 @@ class Fill:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A kernel of the table: the key of its machine code, and the words that follow its address, of what rows.Entry
     says."""
 

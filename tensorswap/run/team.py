@@ -5,16 +5,22 @@ from __future__ import annotations
 import _thread
 import ctypes
 from functools import cache
+from typing import Any
 
-from ..kernel import ir
-from .compile import functions
 from .cores import cores
+from .known_code import functions
 
 
 @cache
 def assemble() -> None:
     """Starts the threads. They never come back from compiled code, and end with the process."""
-    (found,) = functions([("what a thread of the team does", lambda: ([], (ir.Serve(),)))])
+    (found,) = functions([("what a thread of the team does", _made)])
     serve = ctypes.CFUNCTYPE(None)(found.address)
     for _ in range(cores() - 1):
         _thread.start_new_thread(serve, ())
+
+
+def _made() -> Any:
+    from ..kernel.ir import Serve  # most processes find what it makes on disk
+
+    return [], (Serve(),)

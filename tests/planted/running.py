@@ -134,7 +134,7 @@ FAULTS = (
     ),
     Fault(
         "functions that kernels share are not told to those who find them on disk", "skipped check", "run/compile.py",
-        "disk.ObjectCode(symbol, objects, tuple(modules.needed))", "disk.ObjectCode(symbol, objects)",
+        "ObjectCode(found, objects, tuple(modules.needed))", "ObjectCode(found, objects)",
         (CACHE + "test_programs_share_tiles_in_a_process_and_find_them_again_one_by_one",),
         "another process would not load them, and the linker would end it",
     ),

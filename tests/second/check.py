@@ -12,7 +12,7 @@ import numpy as np
 import tensorswap as ts
 from tensorswap.errors import DerivativeError
 from tensorswap.run import call as calling
-from tensorswap.run import execute
+from tensorswap.run import tuning
 from tests.second.evaluate import Notes, Tensor, Unsuited, evaluate, family
 from tests.second.write import Sample
 
@@ -95,13 +95,13 @@ def check_compiled(sample: Sample, p: ts.Program, notes: Notes, tally: Tally) ->
 def threads(seed: int) -> Iterator[None]:
     """As if the help of other threads cost nothing."""
     count = (1, 2, 1, 3, 1, 7)[seed % 6]
-    before = execute.PARALLEL, calling.threads
+    before = tuning.PARALLEL, calling.threads
     if count > 1:
-        execute.PARALLEL, calling.threads = 0, lambda: count
+        tuning.PARALLEL, calling.threads = 0, lambda: count
     try:
         yield
     finally:
-        execute.PARALLEL, calling.threads = before
+        tuning.PARALLEL, calling.threads = before
 
 
 def _compare(kind: str, p: ts.Program, call: dict[str, Any], tolerance: float, notes: Notes, tally: Tally) -> None:

@@ -1,0 +1,41 @@
+"""The words in memory by which threads share kernels, and which stop them: machine code knows them by name."""
+
+from __future__ import annotations
+
+import ctypes
+from enum import IntEnum
+from functools import cache
+
+from llvmlite import binding
+
+from ..kernel.names import STOP_WORD, TEAM_WORDS
+from .interrupt import STOP
+from .objects import for_ever
+
+
+class Team(IntEnum):
+    """Where each word lies: those that change often, far from each other."""
+
+    TICKET = 0
+    DONE = 16  # parts
+    ADDRESS = 32  # of the kernel
+    CONTEXT = 33
+    ASLEEP = 48  # threads
+    MUTEX = 64  # of the system's
+    CONDITION = 96
+    END = 128
+
+
+_words = for_ever((ctypes.c_int64 * (Team.END + 16))())
+
+
+@cache
+def introduce() -> None:
+    """Makes the words that stop kernels and hand them out known to LLVM."""
+    binding.add_symbol(STOP_WORD, ctypes.addressof(STOP))
+    start = ctypes.addressof(_words)
+    start += -start % 128
+    system = ctypes.CDLL(None)
+    system.pthread_mutex_init(ctypes.c_void_p(start + 8 * Team.MUTEX), None)
+    system.pthread_cond_init(ctypes.c_void_p(start + 8 * Team.CONDITION), None)
+    binding.add_symbol(TEAM_WORDS, start)
