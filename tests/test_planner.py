@@ -490,9 +490,9 @@ loss += (H[size(l),b,i] - T[b,i]) ** 2
 
 def kernels(program: Program) -> int:
     """How many kernels the last call with a new signature has made."""
-    last = list(program._caller.prepared.values())[-1].executable
+    last = list(program._caller.prepared.values())[-1].plans
     assert last is not None
-    return len(last.kernels)
+    return len(last.executable.kernels)
 
 
 def test_depth_costs_no_kernels() -> None:

@@ -17,7 +17,7 @@ import pytest
 import tensorswap as ts
 from tensorswap.errors import ArgumentError, BoundsError
 from tensorswap.lazy import cached_property
-from tensorswap.run import call, compile
+from tensorswap.run import call, compile, known_code
 from tests.test_many_processes import finish, start
 
 pytestmark = pytest.mark.compiled
@@ -77,13 +77,13 @@ def run_at_once(count: int, work: Any) -> None:
 def test_first_calls_at_the_same_time_compile_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
-    def counted(wanted: dict[str, Any]) -> None:
+    def counted(wanted: dict[str, Any], keep: Any) -> None:
         made.extend(wanted)
-        compile_all(wanted)
+        compile_all(wanted, keep)
 
-    compile_all = compile._compile
-    monkeypatch.setattr(compile, "_compile", counted)
-    monkeypatch.setattr(compile, "_found", lambda source: False)
+    compile_all = compile.make
+    monkeypatch.setattr(compile, "make", counted)
+    monkeypatch.setattr(known_code, "found", lambda key: False)
     program = ts.program("H[i] += tanh(A[i,k]) * 0.8125\nY[i] = exp(H[i]) + 0.4375\nreturn Y")
     arrays = [np.random.default_rng(k).standard_normal((6, 5)) for k in range(8)]
     run_at_once(8, lambda k: np.testing.assert_allclose(program(A=arrays[k]), program.run_reference(A=arrays[k])))

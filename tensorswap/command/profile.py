@@ -55,7 +55,7 @@ def run(chosen: argparse.Namespace) -> None:
 
 
 def _show(program: Program, arguments: Mapping[str, Any], chosen: argparse.Namespace) -> None:
-    by_numpy = program.executable(arguments).products is not None  # or there are no kernels at all, which is told
+    by_numpy = bool(program.executable(arguments).products)  # or there are no kernels at all, which is told
     start = time.perf_counter()
     program(arguments)
     first = time.perf_counter() - start

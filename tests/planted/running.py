@@ -40,19 +40,19 @@ FAULTS = (
         "-1 would be read in the second call",
     ),
     Fault(
-        "repeated calls check the greatest index only", "skipped check", "run/runner.py",
+        "repeated calls check the greatest index only", "skipped check", "run/runner_code.py",
         'ir.joined("either", [low, high])', 'ir.joined("either", [high])',
         (AGAIN + "test_what_was_refused_before_is_refused_again[label below, arrays alone]",),
         "-1 would be read in the third call",
     ),
     Fault(
         "results of repeated calls begin with what lay there", "dropped factor", "run/direct.py",
-        "self.known.make[np.empty if start is None else np.zeros]", "self.known.make[np.empty]",
+        "self.known.make[np.empty if result.start is None else np.zeros]", "self.known.make[np.empty]",
         (AGAIN + "test_what_is_kept_between_short_calls_is_made_anew",),
         "sums would go on from what was there",
     ),
     Fault(
-        "repeated calls do not look at strides", "skipped check", "run/runner.py",
+        "repeated calls do not look at strides", "skipped check", "run/runner_code.py",
         "every(axis, wanted(0), _fails(extent, stride))", "every(axis, wanted(0), _fails(extent))",
         (AGAIN + "test_another_call_is_as_right_as_the_first[strides, arrays alone]",),
         "another layout of the same shape",
@@ -84,7 +84,7 @@ FAULTS = (
         "a thread would use the number of another",
     ),
     Fault(
-        "what threads share is freed before they end", "dropped factor", "run/launch.py",
+        "what threads share is freed before they end", "dropped factor", "run/team_words.py",
         "for_ever((ctypes.c_int64 * (Team.END + 16))())", "(ctypes.c_int64 * (Team.END + 16))()",
         (DIRECT + "test_calls_while_python_comes_to_its_end",),
         "a process would never end",
