@@ -9,3 +9,5 @@ import numpy as np
 Array = np.ndarray[tuple[Any, ...], np.dtype[Any]]
 Integers = np.ndarray[tuple[Any, ...], np.dtype[np.int64]]
 Mask = np.ndarray[tuple[Any, ...], np.dtype[np.bool_]]
+Words = np.ndarray[tuple[Any, ...], np.dtype[np.uint64]]
+Doubles = np.ndarray[tuple[Any, ...], np.dtype[np.float64]]

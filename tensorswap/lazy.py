@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+
+LATE = threading.RLock()  # held by imports in the middle of a call
+COMPILING = threading.RLock()  # held while machine code is looked up, or made
+if hasattr(os, "register_at_fork"):  # a fork waits for both: its child would have locks that nobody opens
+    for _lock in (COMPILING, LATE):  # what imports needs no code, so it is waited for first
+        os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 T = TypeVar("T")
 H = TypeVar("H")

@@ -18,7 +18,7 @@ from .language.check import check
 from .language.options import each_part
 from .language.parse import Source, parse
 from .language.printable import check_printable
-from .lazy import cached_property, method
+from .lazy import LATE, cached_property, method
 from .rules.activity import check_of, check_wrt, default_wrt, names_of
 from .rules.batch import batch
 from .rules.derivation import Adjoint, Derivation, Gradient, HessianVector, Tangent
@@ -88,7 +88,8 @@ class Program(Runnable):
 
     def _validate(self, arguments: Mapping[str, Any]) -> None:
         """Each pass that leads to a call, before and after, through the interpreter."""
-        from .trust.validate import validate
+        with LATE:
+            from .trust.validate import validate
 
         origin = None if self._origin is None else self._origin.loops
         validate(origin, self._derivation, bind(self._loops, arguments), arguments)
@@ -102,7 +103,8 @@ class Program(Runnable):
         the same statements as one before, for other sizes, is not looked at again."""
         if not self.certifies:
             return
-        from .trust.verdicts import certified
+        with LATE:
+            from .trust.verdicts import certified
 
         statics = tuple(sorted(bound.sizes.statics.items()))
         types = {name: array.dtype for name, array in bound.arrays.items()}
@@ -134,8 +136,9 @@ class Program(Runnable):
         self, arguments: Mapping[str, Any], nan: bool | None = None, bounds: bool | None = None
     ) -> dict[str, Array]:
         """The same call through the interpreter, which looks at each statement: as `ts.debug` says, if not told."""
-        from .interpret import watch
-        from .run.call import check_origin
+        with LATE:
+            from .interpret import watch
+            from .run.call import check_origin
 
         nan = switches().nan if nan is None else nan
         bounds = switches().bounds if bounds is None else bounds
@@ -408,6 +411,7 @@ __all__ = ["Program", "load", "program"]
 
 
 def _certificates() -> Any:
-    from .trust import certify  # where none is known yet
+    with LATE:
+        from .trust import certify  # where none is known yet
 
     return certify

@@ -157,7 +157,9 @@ def test_a_file_that_is_not_ours_is_not_read(own_cache: Path, tmp_path: Path, ki
     assert cache.load("source", ()) is None
     path.unlink()
     path.mkdir(0o700)
+    opened = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
     assert cache.load("source", ()) is None
+    assert not opened or len(os.listdir("/proc/self/fd")) == opened
     if kind == "kernel":
         with pytest.warns(ts.SwapWarning, match="nothing can be written"):
             cache.save("source", MADE)

@@ -97,7 +97,7 @@ def test_a_first_program_is_read_by_the_stored_tables(monkeypatch: pytest.Monkey
 
 
 BY_RULES = "".join(line for line in TEXT.read_text("utf-8").splitlines(keepends=True) if "PLAIN" not in line)
-CHARACTERS = "[],.()=+:ij 7\n"
+CHARACTERS = "[],.()=+:ij 7\n\\#"
 WORDS = (
     "exp[i]",
     "X[exp]",
@@ -149,7 +149,15 @@ def test_plain_accesses_are_read_as_by_their_rules(by_rules: Any, monkeypatch: p
         "X[i,j]: array\nY[i,j] = X[i,j]\nZ[i] += X[i, j] * Y[i,j+1]"
     ]
     written = [
-        text for word in WORDS for text in (f"Y[i] = {word} * 2", f"{word} = X[i]", f"{word} max= X[i] if {word} < 2")
+        text
+        for word in WORDS
+        for text in (
+            f"Y[i] = {word} * 2",
+            f"{word} = X[i]",
+            f"Y[i] = {word} \\",
+            f"Y[i] = X[i] + {word}\\\n",
+            f"{word} max= X[i] if {word} < 2",
+        )
     ]
     for text in (*PROGRAMS, *written):
         assert read(text, ours, monkeypatch) == read(text, by_rules, monkeypatch)

@@ -200,6 +200,15 @@ def test_a_plan_of_another_making_is_not_read() -> None:
     assert LOAD(name) is not None
 
 
+@pytest.mark.parametrize("dtype", ["q", "Q", np.dtype(np.float32, metadata={"unit": "m"})])
+def test_dtypes_of_results_are_the_usual_ones(dtype: Any) -> None:
+    """Whoever makes a plan has the same results as whoever finds it."""
+    X = np.ones(3, dtype)
+    found = ts.program("Y[i] = X[i]\nZ max= X[i]\nreturn Y, Z")(X=X)
+    for name in ("Y", "Z"):
+        assert found[name].dtype is np.dtype(X.dtype.str)
+
+
 def test_arrays_of_a_call_are_not_kept() -> None:
     program = ts.program("Y[i] = X[i] * 2")
     X = np.ones(1000)

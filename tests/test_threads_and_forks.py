@@ -317,3 +317,28 @@ def test_programs_in_pools_of_processes(tmp_path: Path, method: str) -> None:
     script.write_text(POOLS)
     code = "import runpy, sys; sys.argv[:] = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
     assert finish(start(code, KERNELS, str(script), method), 120) == "right\n"
+
+
+FORKED = """
+import os, signal, sys, threading, time
+import numpy as np, tensorswap as ts
+program, X = ts.program("Y[i] = X[i] * 2\\nloss += Y[i] * Y[i]").grad(wrt=["X"]), np.ones(3)
+first = threading.Thread(target=lambda: program(X=X))
+first.start()
+time.sleep(float(sys.argv[1]))
+child = os.fork()
+if not child:
+    signal.alarm(60)
+    assert program(X=X)["X.grad"][0] == 8
+    os._exit(0)
+first.join()
+assert os.waitpid(child, 0)[1] == 0, "the child waits for a lock that nobody opens"
+print("right")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_forks_while_another_thread_makes_the_first_call(tmp_path: Path) -> None:
+    """Whatever it is at: imports, a plan, LLVM, or nothing but what lies on disk."""
+    for delay in (0.01, 0.05, 0.1, 0.2, 0.3, 0.05, 0.1):
+        assert finish(start(FORKED, tmp_path, str(delay)), 120) == "right\n", delay

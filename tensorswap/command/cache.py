@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import stat
 import time
+from pathlib import Path
 
 from ..errors import ArgumentError, SwapError
 from .given_sizes import add_sizes, inputs_for
@@ -46,14 +48,22 @@ def run(chosen: argparse.Namespace) -> None:
     if place is None:
         print("no folder can be written to: kernels are not kept")
         return
-    files = [path for path in place.iterdir() if path.suffix in OURS and path.is_file()]  # some may not be ours
+    files = {path: size for path in place.iterdir() if path.suffix in OURS and (size := _bytes_of(path)) is not None}
     kernels = sum(path.suffix == KERNEL for path in files)
-    size = sum(path.stat().st_size for path in files)
-    print(f"{place}: {kernels} kernels, {size / 1e6:.1f} MB")
+    print(f"{place}: {kernels} kernels, {sum(files.values()) / 1e6:.1f} MB")
     if action == "clear":
         for path in files:
             path.unlink(missing_ok=True)
         print("cleared")
+
+
+def _bytes_of(path: Path) -> int | None:
+    """How large a file is, if it is one: some may not be ours, and some go while others clear the folder."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
 
 
 def _warm(chosen: argparse.Namespace) -> None:

@@ -44,7 +44,7 @@ def einsum_of_arrays(given: tuple[Any, ...], out: Any, dtype: Any, order: Any, c
 
 def operand(k: int, value: Any) -> Array:
     """What is no plain array, as one."""
-    if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
+    if type(value) is np.ndarray or (isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray)):
         return np.asarray(value)
     if isinstance(value, bool | int | float | complex | np.generic):
         return np.asarray(value)

@@ -14,8 +14,8 @@ NEAR = 60  # parts of a step of a recurrence that takes little longer than its c
 class Effort(Enum):
     """How much LLVM does for a module; its mark. Functions call those of modules that stand before theirs."""
 
-    COMMON = "tensorswap.common"  # all that it can, for functions that other kernels will call too
-    LOOPS = "tensorswap.loops"  # the same: loops over elements
+    COMMON = "tensorswap.common"  # little, for functions in vectors that other kernels will call too
+    LOOPS = "tensorswap.loops"  # all that it can, for loops over elements
     PLACES = "tensorswap.places"  # loops that compute places and call functions: no loop becomes another
     ONCE = "tensorswap.once"  # what runs once for many others: it compiles as fast as it can
 

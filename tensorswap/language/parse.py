@@ -511,6 +511,9 @@ def _syntax_fault(text: str, error: UnexpectedInput) -> SyntaxFault:
     token = getattr(error, "token", None)
     start = len(text) - 1 if start is None or start < 0 or isinstance(error, UnexpectedEOF) else start
     word = str(token).partition("[")[0] or "["  # of `X[i]`, it is the name that is not expected
+    end = getattr(token, "end_pos", 0)
+    if getattr(token, "type", None) == "$END" and text[start:end].endswith("]"):
+        start, word = end - 1, "]"  # of `X[i]`, it is the bracket that nothing follows
     length = len(word) if token is not None and not isinstance(error, UnexpectedCharacters) else 1
     end = start + max(1, length)
     message, hint, at = hints.syntax(text, start, end, getattr(token, "type", None) == "_INDENT")

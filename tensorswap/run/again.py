@@ -6,15 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..room import SMALL
 from .direct_words import LARGEST
 from .frame import Check, Frame
 from .objects import object_layout
 from .ready import Ready
 
-Array = NDArray[Any]
 WORD = np.dtype(np.int64)
 NUMBERS = (float, int, bool)
 LARGE = float(np.finfo(np.float32).max)

@@ -187,7 +187,8 @@ def as_array(name: str, value: Any) -> Array:
         return np.asarray(value)
     if value is None:
         raise DtypeError(f"{name} is None", hint="pass an array or a number")
-    if isinstance(value, np.ndarray) and isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+    subclass = type(value) is not np.ndarray and isinstance(value, np.ndarray)
+    if subclass and isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):  # an import, if nobody has masks
         raise DtypeError(f"{name} hides elements behind a mask", hint=f"give them values: {name}.filled(0)")
     try:
         array = _read(value)

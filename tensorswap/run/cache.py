@@ -116,7 +116,7 @@ def _users_own() -> Path:
 @cache
 def folder() -> Path | None:
     """Where kernels are kept: a folder of this user's own, or None (with a warning) if there can be none."""
-    place = Path(os.environ.get("TENSORSWAP_CACHE") or _users_own() / "kernels")
+    place = Path(os.environ.get("TENSORSWAP_CACHE") or _users_own() / "kernels").absolute()
     try:
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
         problem = _distrusted(place.lstat(), stat.S_ISDIR)
@@ -156,7 +156,7 @@ def read(name: str) -> bytes | None:
         return None
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
-        with os.fdopen(os.open(place / name, flags), "rb") as file:
+        with open(place / name, "rb", opener=lambda path, _: os.open(path, flags)) as file:
             status = os.fstat(file.fileno())
             if _distrusted(status, stat.S_ISREG) or status.st_size > LARGEST:
                 return None

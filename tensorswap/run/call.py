@@ -11,13 +11,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..errors import ArgumentError, BoundsError, SwapWarning
 from ..interpret import reference
 from ..language import ir
 from ..language.bound import Bound, ranges_of
 from ..language.word import WORD
+from ..lazy import LATE
 from ..rules.written_once import shown_by_text
 from .again import Again, Way, can_be_made
 from .alone import is_alone
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from .execute import Executable
     from .kernel_times import KernelTime
 
-Array = NDArray[Any]
 Signature = tuple[Any, ...]
 PLAIN = (np.ndarray, float, int, bool)
 
@@ -134,14 +134,16 @@ class Caller:
         if again is None:
             return otherwise
         if again.direct is None:
-            from .direct import direct  # it asks for LLVM
+            with LATE:
+                from .direct import direct  # it asks for LLVM
 
             again.direct = direct(again, otherwise, single, watched) or otherwise
         return again.direct
 
     def direct_or_nothing(self, single: bool, watched: ctypes.c_int64) -> Way | None:
         """A direct call for those like the last, which gives None for others; None if there can be none."""
-        from .direct import direct  # as above
+        with LATE:
+            from .direct import direct  # as above
 
         return None if self.again is None else direct(self.again, _nothing, single, watched)
 

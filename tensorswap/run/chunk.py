@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..lower.kernel import filling_kernel
 from ..room import check_room
 from .frame import Frame
@@ -16,8 +16,6 @@ from .kernel_code import compiled
 from .memory import lines
 from .ready import Ready, Result
 from .rows import COLUMNS, ONCE, Entry
-
-Array = NDArray[Any]
 
 
 class Chunk:

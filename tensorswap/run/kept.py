@@ -12,7 +12,7 @@ import numpy as np
 
 from ..language import ir
 from ..language.bound import Bound
-from ..lazy import cached_property
+from ..lazy import LATE, cached_property
 from ..room import Needed
 from . import cache as disk
 from . import tuning
@@ -39,7 +39,8 @@ class Plans:
         found = _load(name)
         certify(self.executable.loops if found is None else None)
         if found is None:
-            from .words import ready  # with all that plans: most processes find what it makes on disk
+            with LATE:
+                from .words import ready  # with all that plans: most processes find what it makes on disk
 
             found = ready(self.executable)
             disk.write(name, _plain(found).encode())
@@ -48,7 +49,8 @@ class Plans:
     @cached_property
     def executable(self) -> Executable:
         """The kernels, planned now."""
-        from .execute import Executable  # as above
+        with LATE:
+            from .execute import Executable  # as above
 
         return Executable(self.bound, self.threads, self.scalars, self.order)
 

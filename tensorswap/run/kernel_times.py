@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..plan.table import Row, row
 from .execute import Executable
 from .frame import Frame
-from .ready import Array
 from .rows import Entry
 from .words import ready
 

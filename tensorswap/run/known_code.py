@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..lazy import COMPILING
 from . import cache as disk
 from . import tuning
 from .interrupt import interruptibly
@@ -29,7 +28,6 @@ class Compiled(NamedTuple):
 
 
 kernels: dict[str, Compiled] = {}  # of this process, by the key of each
-_one_at_a_time = threading.RLock()
 
 
 def functions(wanted: Sequence[Named]) -> list[Compiled]:
@@ -43,7 +41,7 @@ def functions(wanted: Sequence[Named]) -> list[Compiled]:
 def other_function(source: str, objects: Callable[[str], bytes]) -> int:
     """The address of a function that is no kernel, of which `objects` makes the object code under a name."""
     key = _key(source)
-    with _one_at_a_time:
+    with COMPILING:
         introduce()
         if key not in kernels and not found(key):
             name = disk.symbol(key)
@@ -55,7 +53,7 @@ def kept(keys: Collection[str]) -> bool:
     """Whether the machine code of all these keys is in memory, or was on disk and now is."""
     if all(key in kernels for key in keys):
         return True
-    with _one_at_a_time:
+    with COMPILING:
         introduce()
         return all(key in kernels or found(key) for key in keys)
 
@@ -65,7 +63,7 @@ def _key(source: str) -> str:
 
 
 def _find_or_make(wanted: dict[str, Make]) -> None:
-    with _one_at_a_time:
+    with COMPILING:
         introduce()
         missing = {key: function for key, function in wanted.items() if key not in kernels}
         fresh = {key: function for key, function in missing.items() if not found(key)}
@@ -91,11 +89,3 @@ def found(key: str) -> bool:
     except Exception:  # whatever the linker says of code that is not ours: it is compiled again
         return False
     return True
-
-
-if hasattr(os, "register_at_fork"):  # a fork waits for the kernels at hand: its child could not open the lock
-    os.register_at_fork(
-        before=_one_at_a_time.acquire,
-        after_in_parent=_one_at_a_time.release,
-        after_in_child=_one_at_a_time.release,
-    )

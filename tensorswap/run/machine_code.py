@@ -96,12 +96,12 @@ FEW = (
     "instruction_combine",
     "simplify_cfg",
     "dead_code_elimination",
-)  # passes for functions that have no loops over elements: nothing becomes vectors, nothing is worth writing out
+)  # passes for functions whose loops are not over elements, or are written in vectors: they stay as they are
 
 
 def _manager(passes: Any, effort: Effort) -> Any:
     """What LLVM does with a module."""
-    if tuning.level == 0 or effort in (Effort.LOOPS, Effort.COMMON):
+    if tuning.level == 0 or effort is Effort.LOOPS:
         return passes.getModulePassManager()
     manager = binding.create_new_module_pass_manager()
     for name in FEW:

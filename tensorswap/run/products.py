@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..language.bound import Bound
 from ..plan.blas import MatrixProduct, matrix_products
 from .alone import is_alone
 from .expected_time import without_vectors
 from .interrupt import LONG, STOP, interruptibly
-from .ready import Array, Runs
+from .ready import Runs
 
 PIECE = 2**31  # products of two numbers in one call of a library
 

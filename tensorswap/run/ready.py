@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..lazy import cached_property
 from ..room import SETTING, SMALL, Needed, check_room, of_tensor
 from .frame import Frame
@@ -19,7 +19,6 @@ from .known_code import kernels
 from .memory import lines
 from .rows import COLUMNS
 
-Array = NDArray[Any]
 NOTHING = np.empty(0, np.uint8)
 
 

@@ -12,7 +12,7 @@ from ..language import ir
 from ..language.bound import Bound
 from ..language.options import each_part
 from ..language.sizes import infer
-from ..lazy import cached_property
+from ..lazy import LATE, cached_property
 from ..rules.derivation import Derivation, Without
 from ..rules.optional import optional_tensors, without
 from .arguments import bind, defaults, merged
@@ -119,7 +119,8 @@ class Runnable:
 
     @cached_property
     def _caller(self) -> Caller:
-        from .call import Caller  # with all that plans and lowers: a program that is only looked at needs none of it
+        with LATE:
+            from .call import Caller  # with all that runs: a program that is only looked at needs none of it
 
         return Caller(self._loops, self._bound_origin, self._in_steps, self.certify, lambda: self.certifies)
 
@@ -142,7 +143,8 @@ class Runnable:
         that forward and backward pass share them."""
         if self._origin is None or self._derivation is None:
             return bound
-        from .steps import derived_in_steps
+        with LATE:
+            from .steps import derived_in_steps
 
         return derived_in_steps(self._origin.loops, self._derivation, bound)
 
@@ -165,8 +167,9 @@ class Runnable:
         return bind(self._for_call(own)._loops, own) if self._is_complete(own) else None
 
     def _interpreted(self, arguments: Mapping[str, Any]) -> dict[str, Array]:
-        from ..interpret import reference
-        from .call import check_origin
+        with LATE:
+            from ..interpret import reference
+            from .call import check_origin
 
         origin = self._bound_origin(arguments)
         if origin is not None:

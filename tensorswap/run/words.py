@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -32,10 +33,10 @@ class _Words:
                 old = names.index(name) if name in names else None
                 slots[name] = len(names) + len(self.results)
                 shape, start = made.sizes.shapes[name], made.filled.get(name)
-                self.results.append(Result(name, False, old, shape, made.stored(name), start))
+                self.results.append(Result(name, False, old, shape, _plain(made.stored(name)), start))
         for best in dict.fromkeys(made.winners):
             slots[best] = len(names) + len(self.results)
-            dtype = made.best(made.loops, best.tensor)
+            dtype = _plain(made.best(made.loops, best.tensor))
             self.results.append(Result(best.tensor, True, None, made.sizes.shapes[best.tensor], dtype, 0))
         self.slots, self.memory = slots, len(names) + len(self.results)
         self.words: list[int] = []
@@ -75,12 +76,12 @@ class _Words:
     def ready(self) -> Ready:
         made = self.made
         starts = [
-            Fill(self.places[name], made.sizes.shapes[name], made.stored(name), start)
+            Fill(self.places[name], made.sizes.shapes[name], _plain(made.stored(name)), start)
             for name, start in made.filled.items()
             if name in self.places
         ]
         return Ready(
-            inputs=tuple(made.inputs),
+            inputs=tuple((name, _plain(dtype)) for name, dtype in made.inputs),
             outputs=made.loops.outputs,
             work=made.work,
             made=tuple(self.results),
@@ -93,3 +94,8 @@ class _Words:
             fills=tuple(fill for fill in starts if fill.value),
             between=made.memory,
         )
+
+
+def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The usual one of those that are equal: of several names for words, and without what users note in one."""
+    return np.dtype(dtype.str)
