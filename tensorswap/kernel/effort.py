@@ -15,6 +15,7 @@ class Effort(Enum):
     """How much LLVM does for a module; its mark. Functions call those of modules that stand before theirs."""
 
     COMMON = "tensorswap.common"  # little, for functions in vectors that other kernels will call too
+    DOTS = "tensorswap.dots"  # all that it can, for those that add up along vectors: else it copies registers in them
     LOOPS = "tensorswap.loops"  # all that it can, for loops over elements
     PLACES = "tensorswap.places"  # loops that compute places and call functions: no loop becomes another
     ONCE = "tensorswap.once"  # what runs once for many others: it compiles as fast as it can
@@ -28,6 +29,11 @@ def mark(module: Any, effort: Effort) -> None:
 def effort_of(text: str) -> Effort:
     """Of the text of a module, by its mark."""
     return next((effort for effort in Effort if f"!{effort.value} = " in text), Effort.LOOPS)
+
+
+def effort_for_common(node: ir.TileCall | ir.Turn) -> Effort:
+    """What LLVM has to do for a function that kernels share."""
+    return Effort.DOTS if isinstance(node, ir.TileCall) and node.tile.form == "dot" else Effort.COMMON
 
 
 def effort_for(body: ir.Body) -> Effort:

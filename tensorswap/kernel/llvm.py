@@ -12,7 +12,7 @@ from llvmlite import ir as llvm
 
 from . import ir
 from .common import Common, common
-from .effort import Effort, effort_for, is_short, is_work_alone
+from .effort import Effort, effort_for, effort_for_common, is_short, is_work_alone
 from .functions import INSTRUCTIONS, LIBRARY, Made, made
 from .functions import REAL as FUNCTIONS
 from .modules import Function, Modules, Target
@@ -97,7 +97,7 @@ def texts(parameters: list[ir.Memory], body: ir.Body, launch: Launcher, target: 
 
 
 def _common_function(call: Common, launch: Launcher, modules: Modules, name: str) -> Function:
-    function = modules.begin(Effort.COMMON, _type_of_call(call), name)
+    function = modules.begin(effort_for_common(call.statement), _type_of_call(call), name)
     printer = Printer(function, launch, modules, (call.statement,), call.variables)
     for memory, code in zip(call.memories, function.args, strict=False):
         printer.memories[memory.name] = code
@@ -174,7 +174,7 @@ class Printer:
             case ir.Step():
                 self.step(node)
             case ir.TileCall() | ir.Turn():
-                call = None if self.effort is Effort.COMMON else common(node)
+                call = None if self.effort in (Effort.COMMON, Effort.DOTS) else common(node)
                 if call is not None:
                     self.call_common(call)
                 elif isinstance(node, ir.TileCall):

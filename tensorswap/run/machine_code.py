@@ -101,7 +101,7 @@ FEW = (
 
 def _manager(passes: Any, effort: Effort) -> Any:
     """What LLVM does with a module."""
-    if tuning.level == 0 or effort is Effort.LOOPS:
+    if tuning.level == 0 or effort in (Effort.LOOPS, Effort.DOTS):
         return passes.getModulePassManager()
     manager = binding.create_new_module_pass_manager()
     for name in FEW:
