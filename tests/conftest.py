@@ -88,11 +88,11 @@ def memory_holds_no_zeros_by_chance() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="module")
 def level(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Two files of three compile without LLVM's passes, each day others: that is quicker, and finds code that only
+    """Three files of four compile without LLVM's passes, each day others: that is quicker, and finds code that only
     seems right with them. What a test starts has its level, since bits differ, and files whose names begin alike, which
     share programs, have the same."""
     family = "_".join(request.path.stem.split("_")[:2])
-    chosen = tuning.FULL if daily.LONG or (crc32(family.encode()) + daily.DAY) % 3 == 0 else 0
+    chosen = tuning.FULL if daily.LONG or (crc32(family.encode()) + daily.DAY) % 4 == 0 else 0
     with pytest.MonkeyPatch.context() as patch:
         if "TENSORSWAP_LEVEL" not in os.environ:
             patch.setenv("TENSORSWAP_LEVEL", str(chosen))

@@ -73,7 +73,8 @@ def _numba() -> bytes:
 
 def _helpers() -> list[str]:
     """The modules that define what kernels call."""
-    return [_texts()[name] for name in sorted(_texts()) if name.startswith("kernel.") or name in WRITES_CODE]
+    texts = _texts()
+    return [texts[name] for name in sorted(texts) if name.startswith("kernel.") or name in WRITES_CODE]
 
 
 @cache
