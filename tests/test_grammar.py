@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from operator import itemgetter
 from pathlib import Path
 from random import Random
@@ -16,6 +17,7 @@ from lark.lexer import TerminalDef
 import tensorswap as ts
 from tensorswap import library
 from tensorswap.language import grammar, parse
+from tensorswap.language.functions import KEYWORDS
 from tensorswap.language.grammar import Indentation, built, loaded, parser
 
 from . import daily
@@ -120,6 +122,12 @@ WORDS = (
     "Y.grad[i]",
     "X[i] [j]",
 )
+
+
+def test_words_of_the_language_are_no_plain_accesses() -> None:
+    plain = next(line for line in TEXT.read_text("utf-8").splitlines() if line.startswith("PLAIN"))
+    listed = [set(words.split("|")) for words in re.findall(r"\(\?!\(\?:([a-z|]+)\)", plain)]
+    assert listed == [set(KEYWORDS)] * 3
 
 
 @pytest.fixture(scope="module")

@@ -202,7 +202,7 @@ class _Build:
         return ir.Access(self._name(name), indices, span=self._span(meta))
 
     def plain_array_line(self, meta: Any, items: list[Token]) -> _Array:
-        return _Array(replace(self.plain_tensor(meta, items), span=self._span(meta)))
+        return _Array(self.plain_tensor(meta, items))
 
     def signed(self, meta: Any, items: list[Any]) -> int | float:
         minus, digits = items

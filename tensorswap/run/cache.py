@@ -68,7 +68,8 @@ def _numba() -> bytes:
     found = find_spec("numba")
     place = None if found is None else found.origin
     assert place is not None, "numba is installed with this package"
-    return Path(place).with_name("_version.py").read_bytes()
+    told = Path(place).with_name("_version.py")
+    return told.read_bytes() if told.is_file() else place.encode()
 
 
 def _helpers() -> list[str]:
