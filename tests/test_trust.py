@@ -20,6 +20,7 @@ from tensorswap.program import Program
 from tensorswap.rules import adjoint
 from tensorswap.rules.activity import default_wrt
 from tensorswap.rules.derivation import Adjoint, Tangent
+from tensorswap.run import cache
 from tensorswap.trust import certify, verdicts
 from tensorswap.trust.certify import certify_derivative, certify_plan
 from tensorswap.trust.inputs import Inputs
@@ -98,7 +99,7 @@ ARRAYS = {"A": np.ones(32), "B": np.ones(32), "D": np.ones(2), "x": np.array([1.
 def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if nothing had been certified in this process, or kept by another."""
     monkeypatch.setattr(verdicts, "_known", set())
-    monkeypatch.setattr(verdicts, "_stamp", lambda: str(np.random.default_rng().integers(2**62)))
+    monkeypatch.setattr(cache, "planners", lambda: str(np.random.default_rng().integers(2**62)))
 
 
 def drop_a_factor(work: Work) -> Work:
@@ -212,7 +213,7 @@ def test_a_verdict_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     right = certify.certify_plan
     monkeypatch.setattr(certify, "certify_plan", lambda *a: asked.append(1) or right(*a))  # type: ignore[func-returns-value]
-    monkeypatch.setattr(verdicts, "_stamp", lambda: "one version")
+    monkeypatch.setattr(cache, "planners", lambda: "one version")
     text = f"Y[i] = X[i] * {np.random.default_rng().random()!r}"  # nobody has certified this before
     ts.program(text)(X=np.ones(3))
     ts.program(text)(X=np.ones(3))

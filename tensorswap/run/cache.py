@@ -41,7 +41,7 @@ WRITES_CODE = (
     "run.team",
     "run.team_words",
 )  # with all of kernel/
-ROOMS = ("kernel", "language", "lower", "plan", "rules", "run")  # in which programs become machine code
+ROOMS = ("interpret", "kernel", "language", "lower", "plan", "rules", "run", "trust")  # that make and judge programs
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -80,13 +80,14 @@ def _helpers() -> list[str]:
 
 @cache
 def planners() -> str:
-    """All that a plan depends on beside its program: the modules that make one, and the code that kernels become."""
+    """All that a plan, and what was found of it, depend on beside its program: the modules that make and judge it, and
+    the code that kernels become."""
     return hashlib.sha256(repr((sorted(_texts().items()), stamp())).encode()).hexdigest()
 
 
 @cache
 def _texts() -> dict[str, str]:
-    """What is written in each module that plans, or writes machine code, as a checksum."""
+    """What is written in each module of those rooms, as a checksum."""
     exported = getattr(globals()["__loader__"], "modules", None)  # an exported file has the kernels of the library
     if exported is not None:
         texts = {name: text.encode() for name, text in exported.items()}

@@ -4,20 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 
 _known: set[str] = set()
-
-PARTS = ("language", "rules", "plan", "interpret", "trust", "run")  # of the package: what a verdict depends on
-
-
-@cache
-def _stamp() -> str:
-    """The code that made and judged a program: a verdict is not that of another version."""
-    package = Path(__file__).parent.parent
-    files = sorted(path for part in PARTS for path in (package / part).rglob("*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 def certified(subject: tuple[object, ...], certify: Callable[[], bool]) -> None:
@@ -27,7 +15,7 @@ def certified(subject: tuple[object, ...], certify: Callable[[], bool]) -> None:
         return
     from ..run import cache as disk  # Numba is imported where something is compiled, not before
 
-    name = hashlib.sha256(f"{_stamp()}\n{text}".encode()).hexdigest() + ".verdict"
+    name = hashlib.sha256(f"{disk.planners()}\n{text}".encode()).hexdigest() + ".verdict"
     if disk.read(name) is None:
         shown = certify()
         disk.write(name, b"shown" if shown else b"not shown")
