@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from functools import wraps
 from importlib import import_module
@@ -12,11 +10,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-LATE = threading.RLock()  # held by imports in the middle of a call
-COMPILING = threading.RLock()  # held while machine code is looked up, or made
-if hasattr(os, "register_at_fork"):  # a fork waits for both: its child would have locks that nobody opens
-    for _lock in (COMPILING, LATE):  # what imports needs no code, so it is waited for first
-        os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+from .forks import NO_FORK
 
 T = TypeVar("T")
 H = TypeVar("H")
@@ -74,6 +68,7 @@ class LazyPackage(ModuleType):
     Python does after an import of the submodule, to make it an attribute of the package, is not done for such a name.
     """
 
+    @NO_FORK
     def __getattr__(self, name: str) -> Any:
         """A public name, or a submodule."""
         places: Mapping[str, str] = vars(self)["_places"]
@@ -108,6 +103,7 @@ def import_when_asked(package: str, places: Mapping[str, str]) -> None:
 METHODS: dict[str, tuple[str, str]] = {}
 
 
+@NO_FORK
 def method(name: str) -> Callable[..., Any]:
     module, function = METHODS[name]
     found: Callable[..., Any] = getattr(import_module(module), function)

@@ -12,13 +12,14 @@ from . import library
 from .arrays import Array
 from .debug import WATCHED, switches
 from .errors import ArgumentError, DerivativeError, ProgramError
+from .forks import NO_FORK
 from .language import ir, render
 from .language.bound import Bound
 from .language.check import check
 from .language.options import each_part
 from .language.parse import Source, parse
 from .language.printable import check_printable
-from .lazy import LATE, cached_property, method
+from .lazy import cached_property, method
 from .rules.activity import check_of, check_wrt, default_wrt, names_of
 from .rules.batch import batch
 from .rules.derivation import Adjoint, Derivation, Gradient, HessianVector, Tangent
@@ -88,7 +89,7 @@ class Program(Runnable):
 
     def _validate(self, arguments: Mapping[str, Any]) -> None:
         """Each pass that leads to a call, before and after, through the interpreter."""
-        with LATE:
+        with NO_FORK:
             from .trust.validate import validate
 
         origin = None if self._origin is None else self._origin.loops
@@ -98,13 +99,13 @@ class Program(Runnable):
     def certifies(self) -> bool:
         return switches().certify
 
+    @NO_FORK
     def certify(self, bound: Bound, plan: ir.Loops | None) -> None:
         """Raises if this derivative, or the plan of a call, is wrong: each is looked at once, at tiny sizes. A plan of
         the same statements as one before, for other sizes, is not looked at again."""
         if not self.certifies:
             return
-        with LATE:
-            from .trust.verdicts import certified
+        from .trust.verdicts import certified
 
         statics = tuple(sorted(bound.sizes.statics.items()))
         types = {name: array.dtype for name, array in bound.arrays.items()}
@@ -136,7 +137,7 @@ class Program(Runnable):
         self, arguments: Mapping[str, Any], nan: bool | None = None, bounds: bool | None = None
     ) -> dict[str, Array]:
         """The same call through the interpreter, which looks at each statement: as `ts.debug` says, if not told."""
-        with LATE:
+        with NO_FORK:
             from .interpret import watch
             from .run.call import check_origin
 
@@ -245,6 +246,7 @@ class Program(Runnable):
         arguments = self._arguments(mapping, {})
         return self._for_call(arguments)._caller.kernel_times(arguments, seconds)
 
+    @NO_FORK
     def export(self, path: str | Path, wrt: Sequence[str] | None = None, like: Mapping[str, Any] | None = None) -> None:
         """Writes one file with `forward` and `adjoint` (by all inputs that have one if `wrt` is None). `model.py` can
         be imported and needs numpy and numba, not tensorswap; it does what a call does, for arrays of any types and
@@ -327,6 +329,7 @@ class Program(Runnable):
         made: Within = method("within")(self, memory)
         return made
 
+    @NO_FORK
     def explain(self) -> str:
         """Each statement, with the rule that made each of its adjoint statements."""
         from .explain.plainly import explain
@@ -410,8 +413,8 @@ def load(path_or_name: str | Path) -> Program:
 __all__ = ["Program", "load", "program"]
 
 
+@NO_FORK
 def _certificates() -> Any:
-    with LATE:
-        from .trust import certify  # where none is known yet
+    from .trust import certify  # where none is known yet
 
     return certify

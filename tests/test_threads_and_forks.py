@@ -319,6 +319,97 @@ def test_programs_in_pools_of_processes(tmp_path: Path, method: str) -> None:
     assert finish(start(code, KERNELS, str(script), method), 120) == "right\n"
 
 
+GUARDED = """
+import sys, threading
+import numpy as np, tensorswap as ts
+from llvmlite.binding import ffi
+from tensorswap.forks import NO_FORK
+bare = []
+
+def inside():
+    helper = threading.current_thread().name == "tensorswap"  # of somebody who is inside, and waits for it
+    return helper or threading.get_ident() in NO_FORK.depths
+
+class Imports:
+    def find_spec(self, name, path=None, target=None):
+        if not inside():
+            bare.append(name)
+
+def watched(function, *arguments, call=ffi._lib_fn_wrapper.__call__):
+    if not inside():
+        bare.append(function._cfn.__name__)
+    return call(function, *arguments)
+
+sys.meta_path.insert(0, Imports())
+ffi._lib_fn_wrapper.__call__ = watched
+X = np.ones((3, 3))
+
+def user():
+    program = ts.program("Y[i,j] += X[i,k] * X[k,j]\\nloss += Y[i,j] * Y[i,j]")
+    for made in (program, program.grad(wrt=["X"])):
+        for _ in range(4):
+            made(X=X)
+    program.plan(X=X), program.source, program.explain()
+    ts.einsum("ij,jk->ik", X, X)
+
+thread = threading.Thread(target=user)
+thread.start()
+thread.join()
+print(bare or "right")
+"""
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_first_calls_import_and_compile_where_forks_wait(tmp_path: Path, kept: bool) -> None:
+    """No module is imported, and nothing of LLVM's is used, where another thread could fork."""
+    for _ in range(1 + kept):
+        told = finish(start(GUARDED, tmp_path), 120)
+    assert told == "right\n"
+
+
+INSIDE = """
+import os, threading, time
+from tensorswap.forks import NO_FORK
+import logging  # after it, as most do
+entered, ended = threading.Event(), []
+
+def work():
+    with NO_FORK:
+        entered.set()
+        time.sleep(0.3)
+        other = threading.Thread(target=deeper, daemon=True)
+        other.start()
+        other.join(20)
+        logging.getLogger("somebody's").info("said")
+        ended.append(not other.is_alive())
+
+def deeper():
+    with NO_FORK, NO_FORK:
+        pass
+
+worker = threading.Thread(target=work)
+worker.start()
+entered.wait()
+child = os.fork()
+if not child:
+    os._exit(0 if ended == [True] and not NO_FORK.depths else 1)
+assert os.waitpid(child, 0)[1] == 0
+worker.join()
+with NO_FORK:  # one's own is no reason to wait
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+print("right")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_forks_wait_for_who_is_inside(tmp_path: Path) -> None:
+    """Who is inside can wait for others that come in, and can use what locks itself before a fork."""
+    assert finish(start(INSIDE, tmp_path), 60) == "right\n"
+
+
 FORKED = """
 import os, signal, sys, threading, time
 import numpy as np, tensorswap as ts

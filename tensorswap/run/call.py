@@ -14,11 +14,11 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import ArgumentError, BoundsError, SwapWarning
+from ..forks import NO_FORK
 from ..interpret import reference
 from ..language import ir
 from ..language.bound import Bound, ranges_of
 from ..language.word import WORD
-from ..lazy import LATE
 from ..rules.written_once import shown_by_text
 from .again import Again, Way, can_be_made
 from .alone import is_alone
@@ -134,16 +134,16 @@ class Caller:
         if again is None:
             return otherwise
         if again.direct is None:
-            with LATE:
+            with NO_FORK:
                 from .direct import direct  # it asks for LLVM
 
-            again.direct = direct(again, otherwise, single, watched) or otherwise
+                again.direct = direct(again, otherwise, single, watched) or otherwise
         return again.direct
 
+    @NO_FORK
     def direct_or_nothing(self, single: bool, watched: ctypes.c_int64) -> Way | None:
         """A direct call for those like the last, which gives None for others; None if there can be none."""
-        with LATE:
-            from .direct import direct  # as above
+        from .direct import direct  # as above
 
         return None if self.again is None else direct(self.again, _nothing, single, watched)
 
@@ -211,7 +211,8 @@ class Caller:
 
     def kernel_times(self, arguments: Mapping[str, Any], seconds: float) -> list[KernelTime]:
         """How long each kernel of a call with these arguments takes."""
-        from .kernel_times import kernel_times  # it asks for Numba
+        with NO_FORK:
+            from .kernel_times import kernel_times  # it asks for Numba
 
         bound = bind(self.loops, {**self.standing, **arguments})
         return kernel_times(self.executable(arguments), bound.arrays, seconds)
@@ -220,6 +221,7 @@ class Caller:
         """The generated Numba source of a call with these arguments."""
         return source_of(self.prepare(bind(self.loops, arguments), looking=True))
 
+    @NO_FORK
     def for_export(self, arguments: Mapping[str, Any]) -> Executable:
         """The kernels of a call with arrays like these arguments, whatever their values, for as many threads as there
         will be."""
@@ -236,6 +238,7 @@ class Caller:
             made = joined(made, origin, ranges) or made
         return Executable(made.bound, 2, made.scalars, bound.loops.inputs, deciding(made.bound.loops))
 
+    @NO_FORK
     def prepare(
         self, bound: Bound, origin: Bound | None = None, known: Prepared | None = None, *, looking: bool = False
     ) -> Prepared:
@@ -279,6 +282,7 @@ def _nothing(*_: Any, **__: Any) -> None:
     """The answer to calls of another kind."""
 
 
+@NO_FORK
 def plan_of(known: Prepared) -> PlanTable:
     """What runs a call, as a table."""
     from ..plan.table import PlanTable, row  # what plans, and shows plans, is not needed to run one that is kept
@@ -297,6 +301,7 @@ def plan_of(known: Prepared) -> PlanTable:
     )
 
 
+@NO_FORK
 def source_of(known: Prepared) -> str:
     """What runs a call, as a Python file."""
     from .source import source  # as above

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..forks import NO_FORK
 from ..language import ir
 from ..language.bound import Bound
-from ..lazy import LATE, cached_property
+from ..lazy import cached_property
 from ..room import Needed
 from . import cache as disk
 from . import tuning
@@ -33,24 +34,24 @@ class Plans:
     order: tuple[str, ...] = ()  # of its inputs, as the caller has them
     certified: bool = False
 
+    @NO_FORK
     def ready(self, certify: Callable[[ir.Loops | None], None]) -> Ready:
         """All that runs need. A plan that is new is certified; None: there is none."""
         name = f"{self.key}.plan"
         found = _load(name)
         certify(self.executable.loops if found is None else None)
         if found is None:
-            with LATE:
-                from .words import ready  # with all that plans: most processes find what it makes on disk
+            from .words import ready  # with all that plans: most processes find what it makes on disk
 
             found = ready(self.executable)
             disk.write(name, _plain(found).encode())
         return found
 
     @cached_property
+    @NO_FORK
     def executable(self) -> Executable:
         """The kernels, planned now."""
-        with LATE:
-            from .execute import Executable  # as above
+        from .execute import Executable  # as above
 
         return Executable(self.bound, self.threads, self.scalars, self.order)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..lazy import COMPILING
+from ..forks import NO_FORK
 from . import cache as disk
 from . import tuning
 from .interrupt import interruptibly
@@ -27,6 +28,7 @@ class Compiled(NamedTuple):
     fresh: bool
 
 
+COMPILING = threading.RLock()  # held while machine code is looked up, or made
 kernels: dict[str, Compiled] = {}  # of this process, by the key of each
 
 
@@ -41,7 +43,7 @@ def functions(wanted: Sequence[Named]) -> list[Compiled]:
 def other_function(source: str, objects: Callable[[str], bytes]) -> int:
     """The address of a function that is no kernel, of which `objects` makes the object code under a name."""
     key = _key(source)
-    with COMPILING:
+    with NO_FORK, COMPILING:
         introduce()
         if key not in kernels and not found(key):
             name = disk.symbol(key)
@@ -53,7 +55,7 @@ def kept(keys: Collection[str]) -> bool:
     """Whether the machine code of all these keys is in memory, or was on disk and now is."""
     if all(key in kernels for key in keys):
         return True
-    with COMPILING:
+    with NO_FORK, COMPILING:
         introduce()
         return all(key in kernels or found(key) for key in keys)
 
@@ -63,7 +65,7 @@ def _key(source: str) -> str:
 
 
 def _find_or_make(wanted: dict[str, Make]) -> None:
-    with COMPILING:
+    with NO_FORK, COMPILING:
         introduce()
         missing = {key: function for key, function in wanted.items() if key not in kernels}
         fresh = {key: function for key, function in missing.items() if not found(key)}

@@ -8,7 +8,6 @@ it is once. Numba is imported when a module is first compiled.
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -21,6 +20,7 @@ from ..errors import TrustError
 from ..kernel.effort import Effort, effort_of
 from ..kernel.modules import Target
 from . import tuning
+from .objects import for_ever
 
 OBJECT = 1  # what LLVM emits: 0 would be assembly
 
@@ -40,18 +40,25 @@ def target() -> Target:
     return Target(str(binding.get_process_triple()), str(codegen().target_data), f"level {tuning.level}")
 
 
-_own = threading.local()
+_idle: dict[int, list[Any]] = {}  # target machines that no thread has, by their level
 
 
-def machine(effort: Effort = Effort.LOOPS) -> Any:
-    """A target machine of this thread's own, with Numba's settings."""
-    found: dict[int, Any] = _own.__dict__.setdefault("machines", {})
+@contextmanager
+def machine(effort: Effort = Effort.LOOPS) -> Iterator[Any]:
+    """A target machine with Numba's settings, which no other thread has meanwhile. None is ever given up: that would
+    take llvmlite's lock where a thread ends, and a fork does not wait for it."""
     wanted = 0 if effort is Effort.ONCE else tuning.level
-    if wanted not in found:
+    idle = _idle.setdefault(wanted, [])
+    try:
+        taken = idle.pop()
+    except IndexError:
         options: dict[str, Any] = {"opt": wanted}
         codegen()._customize_tm_options(options)
-        found[wanted] = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(**options)
-    return found[wanted]
+        taken = for_ever(binding.Target.from_triple(binding.get_process_triple()).create_target_machine(**options))
+    try:
+        yield taken
+    finally:
+        idle.append(taken)
 
 
 def _unlocked(name: str) -> Callable[..., Any]:
@@ -80,8 +87,9 @@ def optimised(text: str) -> Iterator[Any]:
         _check(module)
         options = binding.create_pipeline_tuning_options(speed_level=tuning.level)
         options.slp_vectorization = False
-        passes = binding.create_pass_builder(machine(), options)
-        _unlocked("LLVMPY_RunNewModulePassManager")(_manager(passes, effort_of(text)), module, passes)
+        with machine() as own:
+            passes = binding.create_pass_builder(own, options)
+            _unlocked("LLVMPY_RunNewModulePassManager")(_manager(passes, effort_of(text)), module, passes)
         yield module
     finally:
         module.close()  # before its context
@@ -111,8 +119,8 @@ def _manager(passes: Any, effort: Effort) -> Any:
 
 def object_code(text: str) -> bytes:
     """The machine code of a module."""
-    with optimised(text) as module, ffi.OutputString() as problem:
-        buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory")(machine(effort_of(text)), module, OBJECT, problem)
+    with optimised(text) as module, machine(effort_of(text)) as own, ffi.OutputString() as problem:
+        buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory")(own, module, OBJECT, problem)
         if not buffer:
             raise RuntimeError(str(problem))
     try:

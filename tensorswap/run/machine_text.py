@@ -22,7 +22,6 @@ def _kernel(number: int, kernel: Lowered, stage: str, comment: str) -> str:
     head = [f"kernel {number}", *(show(statement) for statement in kernel.nest.statements)]
     texts = []
     for text in llvm.texts(*llvm.entry(kernel.kernel), launch, machine_code.target()):
-        with machine_code.optimised(text) as best:
-            machine = machine_code.machine(effort_of(text))
+        with machine_code.optimised(text) as best, machine_code.machine(effort_of(text)) as machine:
             texts.append(str(best) if stage == "llvm" else machine.emit_assembly(best))
     return "\n".join([*(comment + line for line in head), *texts])

@@ -8,11 +8,12 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self
 
 from ..arrays import Array
+from ..forks import NO_FORK
 from ..language import ir
 from ..language.bound import Bound
 from ..language.options import each_part
 from ..language.sizes import infer
-from ..lazy import LATE, cached_property
+from ..lazy import cached_property
 from ..rules.derivation import Derivation, Without
 from ..rules.optional import optional_tensors, without
 from .arguments import bind, defaults, merged
@@ -119,7 +120,7 @@ class Runnable:
 
     @cached_property
     def _caller(self) -> Caller:
-        with LATE:
+        with NO_FORK:
             from .call import Caller  # with all that runs: a program that is only looked at needs none of it
 
         return Caller(self._loops, self._bound_origin, self._in_steps, self.certify, lambda: self.certifies)
@@ -138,13 +139,13 @@ class Runnable:
         program = self._for_call(arguments)
         return program._caller.prepare(bind(program._loops, {**program._caller.standing, **arguments}), looking=True)
 
+    @NO_FORK
     def _in_steps(self, bound: Bound) -> Bound:
         """The same derivative, of the program with long products taken in steps of two: those are differentiated, so
         that forward and backward pass share them."""
         if self._origin is None or self._derivation is None:
             return bound
-        with LATE:
-            from .steps import derived_in_steps
+        from .steps import derived_in_steps
 
         return derived_in_steps(self._origin.loops, self._derivation, bound)
 
@@ -167,7 +168,7 @@ class Runnable:
         return bind(self._for_call(own)._loops, own) if self._is_complete(own) else None
 
     def _interpreted(self, arguments: Mapping[str, Any]) -> dict[str, Array]:
-        with LATE:
+        with NO_FORK:
             from ..interpret import reference
             from .call import check_origin
 
