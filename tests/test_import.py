@@ -29,7 +29,11 @@ def modules_after(code: str) -> set[str]:
 
 def test_the_package_alone_brings_next_to_nothing() -> None:
     found = modules_after("import tensorswap; tensorswap.__version__; dir(tensorswap)")
-    assert {name for name in found if name.startswith("tensorswap")} == {"tensorswap", "tensorswap.lazy"}
+    assert {name for name in found if name.startswith("tensorswap")} == {
+        "tensorswap",
+        "tensorswap.forks",
+        "tensorswap.lazy",
+    }
     assert "numpy" not in found
 
 
