@@ -35,6 +35,13 @@ RECURRENCES = {
     "    v[j,i] = (v[j-1,i] if j > 0 else 0) + c[j] * d[j,i]\nY[i] = v[size(j)-1,i]",
     "the old one is read behind": "for j:\n    v[j,i] = (w[j-1,i] if j > 0 else 0) + c[j] * x[i]\n"
     "    w[j,i] = v[j,i] + (v[j-1,i] if j > 0 else 1) / 2\nY[i] = w[size(j)-1,i]",
+    "sums of all points": "for j:\n    v[j,i] = c[j] * (v[j-1,i] if j > 0 else x[i])\n    Y[j] += v[j,i]\n"
+    "    Y[j] -= v[j,i] * x[i]",
+    "a sum of the old one": "v[0,i] += x[i]\nfor j:\n    v[j+1,i] += c[j] * v[j,i] if j < size(j) - 1\n"
+    "    Y[j] += v[j,i]",
+    "a sum that the next step reads": "for j:\n    v[j,i] = c[j] * (v[j-1,i] if j > 0 else x[i])"
+    " + (s[j-1] if j > 0 else 0)\n    s[j] += v[j,i] / 100\nY[i] = v[size(j)-1,i]",
+    "a sum with a guard": "for j:\n    v[j,i] = c[j] + (v[j-1,i] if j > 0 else x[i])\n    Y[j] += v[j,i] if j > 1",
     "a neighbour": "for j:\n    v[j,i] = c[j] * (v[j-1,i-1] if j > 0 and i > 0 else x[i])\nY[i] = v[size(j)-1,i]",
 }
 
@@ -61,6 +68,8 @@ def test_the_source_says_so() -> None:
     assert "for chunk in range" not in ts.program(HORNER.replace("c[j] +", "sin(c[j] + x[i]) +")).source(given)
     told = str(ts.program(HORNER).plan(given))
     assert "v[j%1,i] = c[j] + x[i] * (v[(j+1)%1,i] if" in told
+    summed = "v[0,i] += x[i]\nfor j:\n    v[j+1,i] += c[j] * v[j,i] if j < size(j) - 1\n    Y[j] += v[j,i]\nreturn Y"
+    assert "for chunk in range" in ts.program(summed).source(given)
 
 
 @pytest.mark.optimised

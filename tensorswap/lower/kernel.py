@@ -244,7 +244,7 @@ class KernelWriter:
         first = self.alive.moment
         if isinstance(item, ir.Block):
             self.fill(item)
-            chunks = chunks_of(item, self.scope)
+            chunks = chunks_of(item, self.scope, self.stores)
             if chunks is None:
                 self.block(item)
             else:

@@ -57,8 +57,9 @@ class Chunks:
         return self.lanes * self.vectors
 
 
-def chunks_of(block: ir.Block, scope: Scope) -> Chunks | None:
-    """None if steps do not stay at their points, or do more than such a loop is good for."""
+def chunks_of(block: ir.Block, scope: Scope, stores: Callable[[Planned], bool]) -> Chunks | None:
+    """None if steps do not stay at their points, or do more than such a loop is good for. Some statements store where
+    they would add."""
     statements = [s for s in block.body if isinstance(s, Planned)]
     if len(statements) != len(block.body) or not 0 < len(statements) <= FEW:
         return None
@@ -69,6 +70,8 @@ def chunks_of(block: ir.Block, scope: Scope) -> Chunks | None:
     (index,) = order
     if index not in scope.strips or index in scope.vectors or not _stays(block, statements, index, scope):
         return None
+    if any(index not in ir.index_names(s.target) and stores(s) for s in statements):
+        return None  # each chunk would
     accesses = [a for s in statements for a in (s.target, *s.reads) if index in ir.index_names(a)]
     (item,) = {scope.layout.stored(a.tensor).itemsize for a in accesses}
     lanes = registers().bytes // item
@@ -79,14 +82,22 @@ def chunks_of(block: ir.Block, scope: Scope) -> Chunks | None:
 
 
 def _stays(block: ir.Block, statements: Sequence[Planned], index: str, scope: Scope) -> bool:
-    """Whether each point of the index has elements of its own in all that the block writes, and steps read nothing else
-    that lies far from what the last step read; all of one type, and without functions."""
+    """Whether each point of the index has elements of its own in all that the block writes, save for sums that no step
+    reads, and steps read nothing else that lies far from what the last step read; all of one type, and without
+    functions."""
     written = {s.target.tensor for s in statements}
-    types = set()
+    sums = {s.target.tensor for s in statements if index not in ir.index_names(s.target) and s.operator in ir.SUM}
+    types = {scope.layout.stored(name) for name in sums}
+    if len(sums) == len(written):
+        return False  # there is nothing to hold
     for statement in statements:
-        if Index(index) not in statement.target.indices or any(isinstance(n, ir.Call) for n in statement.nodes):
+        if any(isinstance(n, ir.Call) for n in statement.nodes) or sums & {*ir.tensors_read(statement)}:
+            return False
+        if statement.target.tensor not in sums and Index(index) not in statement.target.indices:
             return False
         for access in (statement.target, *statement.reads):
+            if access is statement.target and access.tensor in sums:
+                continue
             axes = [k for k, e in enumerate(access.indices) if index in ir.index_names(e)]
             if not axes:
                 if access.tensor in written:
@@ -132,7 +143,7 @@ class Held:
 
 def held_by(chunks: Chunks, layout: Layout, chunk: Variable) -> list[Held]:
     """What the steps write: each tensor that has one element at a point."""
-    targets = {s.target.tensor: s.target for s in chunks.statements}
+    targets = {s.target.tensor: s.target for s in chunks.statements if Index(chunks.index) in s.target.indices}
     found: list[Held] = []
     for name, target in targets.items():
         axis = target.indices.index(Index(chunks.index))

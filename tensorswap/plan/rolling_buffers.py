@@ -11,6 +11,16 @@ for t:
     G[t,i] = f(X[t,i]);  Y[t,i] = G[t,i] * X[t,i]
 ->  G has one slice: G[0,i]
 
+The last step may leave its slice out, and who reads the old slice does so before the new one replaces it, as in most
+derivatives of recurrences:
+
+for t:
+    G[t+1,i] += a[i] * G[t,i] if t < size(t) - 1
+    g[t] += G[t,i]
+->  for t:
+        g[t] += G[0,i]
+        G[0,i] = a[i] * G[0,i] if t < size(t) - 1
+
 A block within a block rolls what each step of the outer one has for itself, and then the outer one what is left:
 
 for t:
@@ -23,15 +33,18 @@ for t:
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..language import ir
 from ..language.affine import affine
 from ..language.bounds import numbers
 from ..language.ir import Expr, Number
-from .work import Draft, Work, product_of, statements_in
+from .work import Draft, Work, is_contraction, statements_in
+
+ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 @dataclass(frozen=True)
@@ -48,6 +61,7 @@ class _Fold:
     last: int
     in_place: bool = False  # a new slice replaces the old one, element by element
     emptied: bool = False  # a step begins with zeros, as it would in a slice of its own
+    unwritten: int = 0  # steps at the end that make no new slice
 
     @property
     def slices(self) -> int:
@@ -77,6 +91,7 @@ class _Fold:
 
 def roll_buffers(work: Work) -> Work:
     """Folds tensors that nobody but the program itself reads."""
+    work = _readers_first(work)
     while found := _next(work):
         work = _folded(work, found)
     return work
@@ -141,8 +156,71 @@ def _along(work: Work, block: ir.Block, scope: tuple[ir.Item, ...], around: tupl
         known = [offset for offset in offsets if offset is not None]
         if len(known) == len(offsets):
             found = _Fold(block, scope, around, name, axis, min(known), max(known))
-            return replace(found, in_place=_replaces(work, found))
+            return replace(found, in_place=_replaces(work, found), unwritten=_unwritten(work, found))
     return None
+
+
+def _readers_first(work: Work) -> Work:
+    """In each block, statements that read the old slice of a recurrence stand before the one that makes the new slice,
+    where nothing in between minds."""
+    moved = False
+
+    def body(items: tuple[ir.Item, ...], scope: tuple[ir.Item, ...], block: ir.Block | None) -> Iterator[ir.Item]:
+        made = [replace(i, body=tuple(body(i.body, items, i))) if isinstance(i, ir.Block) else i for i in items]
+        return iter(made if block is None else in_order(made, scope, block))
+
+    def in_order(items: list[ir.Item], scope: tuple[ir.Item, ...], block: ir.Block) -> list[ir.Item]:
+        nonlocal moved
+        for writer in [s for s in items if isinstance(s, ir.Statement) and s.target.tensor not in work.loops.outputs]:
+            fold = _along(work, replace(block, body=tuple(items)), scope, (), writer.target.tensor)
+            if fold is None or fold.last - fold.first != 1 or len(fold.writers) != 1:
+                continue
+            for reader in items[_position(items, writer) + 1 :]:
+                first, last = _position(items, writer), _position(items, reader)
+                if not isinstance(reader, ir.Statement) or not _reads_old_slice_only(work, fold, reader):
+                    continue
+                if not any(_minds(item, reader, fold.tensor) for item in items[first:last]):
+                    items = [*items[:first], reader, *items[first:last], *items[last + 1 :]]
+                    moved = True
+        return items
+
+    found = list(body(work.loops.body, (), None))
+    return work.made(found) if moved else work
+
+
+def _position(items: list[ir.Item], wanted: ir.Item) -> int:
+    return next(k for k, item in enumerate(items) if item is wanted)
+
+
+def _reads_old_slice_only(work: Work, fold: _Fold, statement: ir.Statement) -> bool:
+    offsets = [_offset(work, a.indices[fold.axis], fold.block.index) for a in _accesses(statement, fold.tensor)]
+    return bool(offsets) and fold.newest not in offsets
+
+
+def _minds(item: ir.Item, reader: ir.Statement, rolled: str) -> bool:
+    """Whether a statement that reads the old slice of a tensor cannot go before an item that makes no such slice."""
+    statements = statements_in(item)
+    written = {s.target.tensor for s in statements}
+    return reader.target.tensor in written.union(*map(ir.tensors_read, statements)) or bool(
+        {*ir.tensors_read(reader)} & written - {rolled}
+    )
+
+
+def _unwritten(work: Work, fold: _Fold) -> int:
+    """1 if a guard leaves out what the last step would write, and nothing else."""
+    guard = fold.writers[0].guard if len(fold.writers) == 1 else None
+    if not isinstance(guard, ir.Compare) or guard.operator not in ORDERS:
+        return 0
+    form = affine(numbers(ir.Binary("-", guard.left, guard.right), work.sizes))
+    if form is None or form.terms.keys() != {fold.block.index}:
+        return 0
+    slope, constant = form.terms[fold.block.index], form.constant
+    if not isinstance(slope, Number) or not isinstance(constant, Number):
+        return 0
+    last = work.sizes.index[fold.block.index] - 1
+    steps = [last, last - 1, 0] if not fold.block.down else [0, 1, last]
+    holds = [ORDERS[guard.operator](slope.value * step + constant.value, 0) for step in steps]
+    return 1 if last >= 1 and holds == [False, True, True] else 0
 
 
 def _replaces(work: Work, fold: _Fold) -> bool:
@@ -180,8 +258,10 @@ def _can_fold(work: Work, fold: _Fold) -> bool:
         return False
     if not _newest_behind(work, fold, writer):
         return False
-    if fold.slices > 1 and any(_is_contraction(s) for s in fold.statements):
-        return False
+    if fold.unwritten and any(_offset(work, p, fold.block.index) == fold.newest for p in _places_read(fold)):
+        return False  # of the slice that the last step does not make
+    if fold.slices > 1 and any(is_contraction(s) for s in fold.statements):
+        return False  # register tiles need places that are sums of indices
     return _writes_whole_slice(work, writer, fold) and _meets_what_is_kept(work, fold, size)
 
 
@@ -235,7 +315,7 @@ def _begins(work: Work, fold: _Fold) -> ir.Statement | None:
 
 def _meets_what_is_kept(work: Work, fold: _Fold, size: int) -> bool:
     """Whether other statements touch only what the first step finds, or what the last one leaves."""
-    start, end = (size - 1, 0) if fold.block.down else (0, size - 1)
+    start, end = (size - 1, fold.unwritten) if fold.block.down else (0, size - 1 - fold.unwritten)
     touched = range(fold.first, fold.last + 1)
     allowed = {start + offset for offset in touched if offset != fold.newest}
     for item in fold.scope:
@@ -251,8 +331,13 @@ def _meets_what_is_kept(work: Work, fold: _Fold, size: int) -> bool:
 def _newest_behind(work: Work, fold: _Fold, writer: ir.Statement) -> bool:
     """Whether nothing reads the newest slice before its writer has made it: it would find an old one there."""
     early = fold.statements[: 1 + next(k for k, s in enumerate(fold.statements) if s is writer)]
-    places = (a.indices[fold.axis] for s in early for a in s.reads if a.tensor == fold.tensor)
-    return all(_offset(work, place, fold.block.index) != fold.newest for place in places)
+    return all(_offset(work, place, fold.block.index) != fold.newest for place in _places_read(fold, early))
+
+
+def _places_read(fold: _Fold, statements: Sequence[ir.Statement] | None = None) -> Iterator[Expr]:
+    """On the axis, by the statements of a step, or by some of them."""
+    read = (a for s in (fold.statements if statements is None else statements) for a in s.reads)
+    return (access.indices[fold.axis] for access in read if access.tensor == fold.tensor)
 
 
 def _offset(work: Work, place: Expr, index: str) -> int | None:
@@ -263,17 +348,13 @@ def _offset(work: Work, place: Expr, index: str) -> int | None:
     return int(form.constant.value)
 
 
-def _is_contraction(statement: ir.Statement) -> bool:
-    """Register tiles need places that are sums of indices."""
-    over, _ = product_of(statement.value)
-    return statement.operator in ir.SUM and bool(ir.candidates(statement)) and len(over) > 1
-
-
 def _writes_whole_slice(work: Work, statement: ir.Statement, fold: _Fold) -> bool:
     """Whether each step writes every element of its slice, once."""
     names = [ir.bare(e) for k, e in enumerate(statement.target.indices) if k != fold.axis]
     shape = [n for k, n in enumerate(work.sizes.shapes[statement.target.tensor]) if k != fold.axis]
-    if statement.guard is not None or None in names or len(set(names)) < len(names) or fold.block.index in names:
+    if statement.guard is not None and not fold.unwritten:
+        return False
+    if None in names or len(set(names)) < len(names) or fold.block.index in names:
         return False
     if any(i not in names for i in ir.candidates(statement) if i not in ir.index_names(statement.target)):
         return False

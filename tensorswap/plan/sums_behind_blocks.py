@@ -4,6 +4,8 @@ for t:
     H[t,i] = f(X[t,i])
     W[j] += H[t,i] * G[t,j]
 ->  the second statement stands behind the block
+
+A sum that is no product, of values that nobody else asks for, stays: behind the block they would all have to be kept.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import replace
 
 from ..language import ir
 from ..rules.complete_reads import complete_when_read
-from .work import Work
+from .work import Work, is_contraction
 
 
 def hoist_sums(work: Work) -> Work:
@@ -27,14 +29,18 @@ def _split(loops: ir.Loops, block: ir.Block) -> tuple[ir.Block, list[ir.Statemen
     if any(isinstance(inner, ir.Block) for inner in block.body):
         return block, []
     body = [s for s in block.body if isinstance(s, ir.Statement)]
+    written = {s.target.tensor for s in body}
     read = {a.tensor for s in body for a in s.reads}
-    moved = []
+    found = []
     for statement in body:
         alone = statement.target.tensor not in read and block.index in statement.indices
         if not alone or statement.operator not in ir.SUM:
             continue
-        written = {s.target.tensor for s in body}
         if all(a.tensor not in written or complete_when_read(loops, (statement, (block,)), a) for a in statement.reads):
-            moved.append(statement)
-    kept = tuple(s for s in block.body if not any(s is other for other in moved))
-    return replace(block, body=kept), moved
+            found.append(statement)
+    products = [s for s in found if is_contraction(s)]
+    others = [s for s in loops.statements if not any(s is own for own in body)]
+    kept = {*loops.outputs}.union(*map(ir.tensors_read, (*others, *products)))
+    moved = [s for s in found if is_contraction(s) or not written & {*ir.tensors_read(s)} - kept]
+    rest = tuple(s for s in block.body if not any(s is other for other in moved))
+    return replace(block, body=rest), moved

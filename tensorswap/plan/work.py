@@ -160,3 +160,9 @@ def product_of(value: Expr) -> tuple[list[Expr], list[Expr]]:
             over, under = product_of(operand)
             return [Number(-1), *over], under
     return [value], []
+
+
+def is_contraction(statement: ir.Statement) -> bool:
+    """A sum of products."""
+    factors, _ = product_of(statement.value)
+    return statement.operator in ir.SUM and bool(ir.candidates(statement)) and len(factors) > 1
