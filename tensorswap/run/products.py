@@ -12,10 +12,11 @@ from ..language.bound import Bound
 from ..plan.blas import MatrixProduct, matrix_products
 from .alone import is_alone
 from .expected_time import without_vectors
-from .interrupt import LONG, STOP, interruptibly
+from .interrupt import STOP, interruptibly
 from .ready import Runs
 
 PIECE = 2**31  # products of two numbers in one call of a library
+LONG = 1e9  # nanoseconds of work by our guess, of which a library takes a tenth: from here on a signal must be heard
 
 
 @dataclass(frozen=True)
