@@ -243,7 +243,7 @@ def test_arrays_of_any_layout(tmp_path: Path) -> None:
 
 
 ALL = sorted(row.name for family in FAMILIES for row in rows_of(family))
-SAMPLE = share(ALL, 6)
+SAMPLE = share(ALL, 12)
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -244,7 +244,7 @@ class KernelWriter:
         first = self.alive.moment
         if isinstance(item, ir.Block):
             self.fill(item)
-            chunks = chunks_of(item, self.scope, self.stores)
+            chunks = chunks_of(item, self.scope)
             if chunks is None:
                 self.block(item)
             else:
@@ -323,7 +323,11 @@ class KernelWriter:
         """Steps of a block for the points of a chunk."""
         with self.scope.collected() as written, self.steps_of(block, begin, end):
             for statement in statements:
-                write_together(Shared([chunks.index], [statement]), self.scope, self.assign, [self.stores(statement)])
+                stores = self.stores(statement)
+                assert not stores or chunks.index in ir.index_names(statement.target), (
+                    "a sum of strips has begun before"
+                )
+                write_together(Shared([chunks.index], [statement]), self.scope, self.assign, [stores])
         (loop,) = written
         assert isinstance(loop, kernel.For)
         body = at_once(loop.body, chunks, self.layout.index(chunks.index))

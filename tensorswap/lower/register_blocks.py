@@ -57,9 +57,8 @@ class Chunks:
         return self.lanes * self.vectors
 
 
-def chunks_of(block: ir.Block, scope: Scope, stores: Callable[[Planned], bool]) -> Chunks | None:
-    """None if steps do not stay at their points, or do more than such a loop is good for. Some statements store where
-    they would add."""
+def chunks_of(block: ir.Block, scope: Scope) -> Chunks | None:
+    """None if steps do not stay at their points, or do more than such a loop is good for."""
     statements = [s for s in block.body if isinstance(s, Planned)]
     if len(statements) != len(block.body) or not 0 < len(statements) <= FEW:
         return None
@@ -70,8 +69,6 @@ def chunks_of(block: ir.Block, scope: Scope, stores: Callable[[Planned], bool]) 
     (index,) = order
     if index not in scope.strips or index in scope.vectors or not _stays(block, statements, index, scope):
         return None
-    if any(index not in ir.index_names(s.target) and stores(s) for s in statements):
-        return None  # each chunk would
     accesses = [a for s in statements for a in (s.target, *s.reads) if index in ir.index_names(a)]
     (item,) = {scope.layout.stored(a.tensor).itemsize for a in accesses}
     lanes = registers().bytes // item
