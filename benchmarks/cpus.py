@@ -24,9 +24,11 @@ from llvmlite import ir as llvm
 import tensorswap as ts
 from tensorswap.kernel import llvm as printer
 from tensorswap.kernel import tile
+from tensorswap.kernel.effort import effort_of
 from tensorswap.kernel.modules import Target
 from tensorswap.kernel.registers import Registers, assuming
 from tensorswap.run.launch import launch
+from tensorswap.run.machine_code import pass_manager
 
 RESULT = Path(__file__).parent / "results" / "cpus.md"
 ITERATIONS = 200
@@ -67,7 +69,7 @@ class Cpu:
             options = binding.create_pipeline_tuning_options(speed_level=3)
             options.slp_vectorization = False
             passes = binding.create_pass_builder(self.machine(), options)
-            passes.getModulePassManager().run(module, passes)
+            pass_manager(passes, effort_of(text)).run(module, passes)
             texts.append(str(self.machine().emit_assembly(module)))
         return "\n".join(texts)
 

@@ -89,7 +89,7 @@ def optimised(text: str) -> Iterator[Any]:
         options.slp_vectorization = False
         with machine() as own:
             passes = binding.create_pass_builder(own, options)
-            _unlocked("LLVMPY_RunNewModulePassManager")(_manager(passes, effort_of(text)), module, passes)
+            _unlocked("LLVMPY_RunNewModulePassManager")(pass_manager(passes, effort_of(text)), module, passes)
         yield module
     finally:
         module.close()  # before its context
@@ -107,7 +107,7 @@ FEW = (
 )  # passes for functions whose loops are not over elements, or are written in vectors: they stay as they are
 
 
-def _manager(passes: Any, effort: Effort) -> Any:
+def pass_manager(passes: Any, effort: Effort) -> Any:
     """What LLVM does with a module."""
     if tuning.level == 0 or effort in (Effort.LOOPS, Effort.DOTS):
         return passes.getModulePassManager()
