@@ -30,6 +30,14 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "guards of steps: nobody": (STEPS.format("b >= 12"), {"X": ONES((8, 2))}),
     "a rolling buffer that is read too early": (
         "for t:\n    Y[t] = U[t] + X[t]\n    U[t] += X[t] + (U[t-1] if t > 0 else 0)\nreturn Y", {"X": ONES(5)}),
+    "the step of a winner in a rolling buffer": (
+        "for t:\n    S[t] = c[t]\n    Y argmax= S[t]\nreturn Y", {"c": ONES(3) * [1, 2, 9]}),
+    "the step of a winner among others": (
+        "for t:\n    S[t,i] = c[t] * w[i]\n    Y[i] argmin= S[t,i]\nreturn Y", {"c": ONES(3) * [5, 2, 9], "w": ONES(4)}
+    ),
+    "the step of a winner in a block within a block": (
+        "for r:\n    for t:\n        S[r,t] += c[t] * w[r] if t < 2\n        Y[r] argmax= S[r,t]\nreturn Y",
+        {"c": ONES(3) * [1, 2, 0], "w": ONES(4)}),
     "a rolling buffer whose writer reads its own element": (
         "for t:\n    U[t,i] += X[t,i] + 0.5 * U[t,i] + (U[t-1,i] if t > 0 else 0)\nY[i] = U[size(t)-1,i]\nreturn Y",
         {"X": ONES((5, 3))}),

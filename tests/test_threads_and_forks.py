@@ -395,11 +395,67 @@ if not child:
     os._exit(0 if ended == [True] and not NO_FORK.depths else 1)
 assert os.waitpid(child, 0)[1] == 0
 worker.join()
-with NO_FORK:  # one's own is no reason to wait
+lock, entered = threading.Lock(), threading.Event()
+
+def waits():
+    with NO_FORK:
+        entered.set()
+        with lock:
+            pass
+
+worker = threading.Thread(target=waits)
+with NO_FORK, lock:  # who forks inside, in a handler of signals, may be who others wait for
+    worker.start()
+    entered.wait()
     child = os.fork()
     if not child:
-        os._exit(0)
+        os._exit(0 if list(NO_FORK.depths) == [threading.get_ident()] else 1)
     assert os.waitpid(child, 0)[1] == 0
+worker.join()
+print("right")
+"""
+INTERRUPTED = """
+import os, signal, threading, time
+from tensorswap.forks import NO_FORK
+entered, ended, told = threading.Event(), [], []
+
+def work():
+    with NO_FORK:
+        entered.set()
+        time.sleep(0.8)
+        ended.append(True)
+
+threading.Thread(target=work).start()
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+entered.wait()
+child = None
+try:
+    child = os.fork()
+    if not child:
+        again = os.fork()
+        if again:
+            os.waitpid(again, 0)
+        os._exit(0 if ended and not NO_FORK.depths else 1)
+    time.sleep(20)
+except KeyboardInterrupt:
+    told.append(True)
+assert os.waitpid(child, 0)[1] == 0
+print("right" if told else "Ctrl-C was not heard")
+"""
+HOOKS = """
+import os
+
+def hook(number):
+    return lambda: found.append(programs[number](A=A).sum())
+
+os.register_at_fork(before=hook(0), after_in_parent=hook(1), after_in_child=hook(2))  # before others do
+import numpy as np, tensorswap as ts
+A, found = np.ones((9, 9)), []
+programs = [ts.program(f"Y[i,j] += A[i,k] * A[k,j] * {n} + tanh(A[i,k] * {n})") for n in (2, 3, 4)]
+child = os.fork()
+if not child:
+    os._exit(0 if len(found) == 2 else 1)
+assert os.waitpid(child, 0)[1] == 0 and len(found) == 2
 print("right")
 """
 
@@ -408,6 +464,18 @@ print("right")
 def test_forks_wait_for_who_is_inside(tmp_path: Path) -> None:
     """Who is inside can wait for others that come in, and can use what locks itself before a fork."""
     assert finish(start(INSIDE, tmp_path), 60) == "right\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_that_is_interrupted_waits_on(tmp_path: Path) -> None:
+    """Ctrl-C is heard when it is done; its child is in order."""
+    assert finish(start(INTERRUPTED, tmp_path), 60) == "right\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_hooks_of_forks_make_first_calls(tmp_path: Path) -> None:
+    """Also such as were registered before tensorswap, and run in the middle of its own."""
+    assert finish(start(HOOKS, tmp_path), 60) == "right\n"
 
 
 FORKED = """

@@ -110,7 +110,7 @@ def _next(work: Work) -> list[_Fold]:
             if name in kept or not _is_apart(name, around, count[name]):
                 continue
             found = _along(work, block, scope, indices, name)
-            if found is None or {(name, found.axis), (name, None)} & asked:
+            if found is None or {(name, found.axis), (name, None)} & asked or _counts_steps(found):
                 continue
             if _can_fold(work, found):
                 folds.append(found)
@@ -158,6 +158,12 @@ def _along(work: Work, block: ir.Block, scope: tuple[ir.Item, ...], around: tupl
             found = _Fold(block, scope, around, name, axis, min(known), max(known))
             return replace(found, in_place=_replaces(work, found), unwritten=_unwritten(work, found))
     return None
+
+
+def _counts_steps(fold: _Fold) -> bool:
+    """Whether the place of a winner among what is read tells the step, which the places of a few slices do not."""
+    arguments = (s for s in fold.statements if s.operator.startswith("arg"))
+    return any(fold.tensor in ir.tensors_read(s) and fold.block.index in ir.candidates(s) for s in arguments)
 
 
 def _readers_first(work: Work) -> Work:

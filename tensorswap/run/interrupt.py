@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TypeVar
 
+from ..forks import NO_FORK
 from .objects import for_ever
 
 LONG = 20e6  # nanoseconds of work, by a guess that may be 50 times too low, from which on a signal must be heard
@@ -84,7 +85,7 @@ def _serve(waiting: queue.SimpleQueue[_Work]) -> None:
 def interruptibly(do: Callable[[], Result], kernels: bool = True) -> Result:
     """Does work that may take long, so that the main thread hears signals; while no other kernel runs, if it runs
     some."""
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread() or NO_FORK.forking == threading.get_ident():
         with LOCK if kernels else nullcontext():
             return do()
     if not _waiting:

@@ -58,6 +58,12 @@ FAULTS = (
         "a point would read what its neighbour has made of it",
     ),
     Fault(
+        "the place of a winner forgets the step", "value reused", "plan/rolling_buffers.py",
+        " or _counts_steps(found):", ":",
+        ("tests/test_once_wrong.py::test_compiled_as_interpreted[the step of a winner in a rolling buffer]",),
+        "an argmax over steps would be refused, or 0",
+    ),
+    Fault(
         "a slice that the last step does not make is read", "skipped check", "plan/rolling_buffers.py",
         "if fold.unwritten and any(", "if not fold and any(",
         (ROLLING + "test_slices_that_are_kept[the new one is read]",),

@@ -183,9 +183,21 @@ FAULTS = (
     ),
     Fault(
         "forks do not wait for imports", "race", "forks.py",
-        "self.change.wait_for(lambda: not self.depths.keys() - {threading.get_ident()})", "pass",
+        "self.change.wait_for(lambda: self.forking is None and (me in self.depths or not self.depths))", "pass",
         (FORKS + "test_forks_wait_for_who_is_inside",),
         "the child would wait for a lock that nobody opens",
+    ),
+    Fault(
+        "a fork that Ctrl-C ends goes on", "race", "forks.py",
+        "while self.forking != me:", "if self.forking != me:",
+        (FORKS + "test_a_fork_that_is_interrupted_waits_on",),
+        "the child would have what another thread was at",
+    ),
+    Fault(
+        "hooks of forks leave their work to another thread", "race", "run/interrupt.py",
+        " or NO_FORK.forking == threading.get_ident():", ":",
+        (FORKS + "test_hooks_of_forks_make_first_calls",),
+        "which would wait for the end of the fork, and the fork for it",
     ),
     Fault(
         "forks wait when others have locked themselves", "race", "forks.py",
