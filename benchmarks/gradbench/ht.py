@@ -17,7 +17,7 @@ from .problem import Function, rows
 
 BONES = 22
 
-TEXT = """
+SKELETON = """
 angles[b,e] = theta[which[b,e]] if which[b,e] >= 0
 sx[b] = sin(angles[b,0])
 cx[b] = cos(angles[b,0])
@@ -40,10 +40,13 @@ for b:
     absolute[b,i,j] += relative[b,i,j] if parent[b] < 0
     absolute[b,i,j] += absolute[parent[b],i,k] * relative[b,k,j] if parent[b] >= 0
 size(r) = 3
+"""
+BONE = """
 bone[b,r,j] += absolute[b,r+0,k] * inverse[b,k,j]
-skin[v,r] += weight[v,b] * bone[b,r,j] * rest[v,j]
-norm = sqrt(theta[0] ** 2 + theta[1] ** 2 + theta[2] ** 2)
-u[r] = theta[r+0] / norm
+"""
+HAND = """
+norm = sqrt(whole[0] ** 2 + whole[1] ** 2 + whole[2] ** 2)
+u[r] = whole[r+0] / norm
 s = sin(norm)
 c = cos(norm)
 globe[0,0] = u[0] * u[0] + (1 - u[0] * u[0]) * c
@@ -56,13 +59,49 @@ globe[2,0] = u[0] * u[2] * (1 - c) - u[1] * s
 globe[2,1] = u[1] * u[2] * (1 - c) + u[0] * s
 globe[2,2] = u[2] * u[2] + (1 - u[2] * u[2]) * c
 size(q) = 3
+skin[v,r] += weight[v,b] * bone[b,r,j] * rest[v,j]
 hand[v,r] += globe[r,q] * skin[v,q]
-hand[v,r] += theta[3+r]
+hand[v,r] += whole[3+r]
 corner[n,q] = triangle[triangle_of[n],q]
-place[n,r] = us[n,0] * hand[corner[n,0],r] + us[n,1] * hand[corner[n,1],r] \
+place[n,r] = us[n,0] * hand[corner[n,0],r] + us[n,1] * hand[corner[n,1],r] \\
     + (1 - us[n,0] - us[n,1]) * hand[corner[n,2],r]
 error[n,r] = points[n,r] - place[n,r]
 return error
+"""
+WHOLE = """
+size(h) = 6
+whole[h] = theta[h+0]
+"""
+TEXT = SKELETON + BONE + WHOLE + HAND
+
+# An angle moves the bones of one finger only: angles of five fingers share a derivative if each finger's part is kept
+# apart. What a point takes from each bone does not depend on the pose.
+FINGERS = """
+size(finger) = 5
+size(joint) = 4
+size(q) = 3
+share[n,0] = us[n,0]
+share[n,1] = us[n,1]
+share[n,2] = 1 - us[n,0] - us[n,1]
+corner[n,q] = triangle[triangle_of[n],q]
+follows[n,b,j] += share[n,q] * weight[corner[n,q],b] * rest[corner[n,q],j]
+part[n,finger,r] += follows[n,1+4*finger+joint,j] * bone[1+4*finger+joint,r,j]
+"""
+COLUMNS = """
+size(way) = 6
+size(angle) = 4
+size(side) = 2
+size(d) = 2
+theta.dot[angle,f] = 1 if f >= 6 and (f - 6) % 4 == angle else 0
+whole.dot[way,h] = 1 if way == h else 0
+us.dot[side,n,d] = 1 if side == d else 0
+"""
+JACOBIAN = """
+column[way+0,n,r] = error.dot[way,n,r]
+column[6+4*finger+angle,n,r] = -globe[r,0] * part.dot[angle,n,finger,0] \\
+    - globe[r,1] * part.dot[angle,n,finger,1] - globe[r,2] * part.dot[angle,n,finger,2]
+theta[f]: array
+points[n,r]: array
 """
 
 
@@ -108,19 +147,16 @@ def columns(program: Any) -> Any:
     """The tangent along each number of the pose, and along the two of a point's place in its triangle."""
     import tensorswap as ts
 
-    pose = program.tangent(wrt=["theta"]).batch("way", over=["theta.dot"])
-    own = str(program.tangent(wrt=["us"]).batch("side", over=["us.dot"]))
-    own = own.replace("place.dot", "place.dot2").replace("error.dot", "error.dot2")
-    seeds = """
-size(way) = size(theta, 0)
-size(side) = 2
-theta.dot[way,f] = 1 if way == f else 0
-us.dot[side,n,h] = 1 if side == h else 0
-theta[f]: array
-us[n,h]: array
-points[n,r]: array
-"""
-    return ts.program(joined(f"{seeds}\n{pose}", own), outputs=["error.dot", "error.dot2"])
+    hand = ts.program(HAND)
+    fingers = ts.program(SKELETON + BONE + FINGERS, outputs=["part"])
+    angles = fingers.tangent(wrt=["theta"]).batch("angle", over=["theta.dot"])
+    pose = hand.tangent(wrt=["whole"]).batch("way", over=["whole.dot"])
+    place = str(hand.tangent(wrt=["us"]).batch("side", over=["us.dot"]))
+    place = place.replace("place.dot", "place.dot2").replace("error.dot", "error.dot2")
+    text = COLUMNS + WHOLE
+    for part in (angles, BONE, pose, place, JACOBIAN):
+        text = joined(text, str(part))
+    return ts.program(text, outputs=["column", "error.dot2"])
 
 
 def posed(np: Any, given: dict[str, Any]) -> Any:
@@ -174,7 +210,7 @@ def jax_objective(jax: Any, **given: Any) -> Any:
 
 def jax_jacobian(jax: Any, **given: Any) -> Any:
     pose = jax.jacfwd(lambda theta: errors(jax.numpy, {**given, "theta": theta}))(given["theta"])
-    return {"error.dot": jax.numpy.moveaxis(pose, -1, 0), "error.dot2": own(jax.numpy, given)}
+    return {"column": jax.numpy.moveaxis(pose, -1, 0), "error.dot2": own(jax.numpy, given)}
 
 
 def torch_objective(torch: Any, **given: Any) -> Any:
@@ -183,7 +219,7 @@ def torch_objective(torch: Any, **given: Any) -> Any:
 
 def torch_jacobian(torch: Any, **given: Any) -> Any:
     pose = torch.func.jacfwd(lambda theta: errors(torch, {**given, "theta": theta}))(given["theta"])
-    return {"error.dot": pose.movedim(-1, 0), "error.dot2": own(torch, given)}
+    return {"column": pose.movedim(-1, 0), "error.dot2": own(torch, given)}
 
 
 WORKLOADS = rows(
@@ -200,10 +236,10 @@ WORKLOADS = rows(
         Function(
             "jacobian",
             TEXT,
-            lambda arrays: {"error.dot": (26, *arrays["points"].shape), "error.dot2": (2, *arrays["points"].shape)},
+            lambda arrays: {"column": (26, *arrays["points"].shape), "error.dot2": (2, *arrays["points"].shape)},
             jax_jacobian,
             torch_jacobian,
-            outputs=("error.dot", "error.dot2"),
+            outputs=("column", "error.dot2"),
             derive=columns,
         ),
     ],
