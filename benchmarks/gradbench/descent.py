@@ -1,7 +1,8 @@
 """Gradient descent with a rate that grows after ten steps and shrinks after a bad one, as a block of the language.
 
 GradBench's solver runs until a gradient or a step is small. A block has a number of steps that is known before, so one
-that has ended stays where it is: `what` is 0 from then on.
+that has ended stays where it is: `what` is 0 from then on, and no step changes anything. The rate grows together with
+the tenth good step, not in a step of its own.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ for {s}:
     {point}_next[{s},a] = {point}[{s},a] {sign} {point}_rate[{s}] * {point}_slope[{s},a]
     {point}_far[{s}] += ({point}_next[{s},a] - {point}[{s},a]) ** 2
     {point}_there[{s}], {point}_tilt[{s}] = {call.format(f"{point}_next[{s}]")}
-    {point}_what[{s}] = 0 if sqrt({point}_steep[{s}]) <= 1e-5 else 1 if {point}_count[{s}] == 10 else \\
-        0 if sqrt({point}_far[{s}]) <= 1e-5 else 2 if {point}_there[{s}] {better} {point}_value[{s}] else 3
-    {point}[{s}+1,a] = {point}_next[{s},a] if {point}_what[{s}] == 2 else {point}[{s},a]
-    {point}_slope[{s}+1,a] = {point}_tilt[{s},a] if {point}_what[{s}] == 2 else {point}_slope[{s},a]
-    {point}_value[{s}+1] = {point}_there[{s}] if {point}_what[{s}] == 2 else {point}_value[{s}]
-    {point}_rate[{s}+1] = 2 * {point}_rate[{s}] if {point}_what[{s}] == 1 else \\
-        0.5 * {point}_rate[{s}] if {point}_what[{s}] == 3 else {point}_rate[{s}]
+    {point}_what[{s}] = 0 if {point}_steep[{s}] <= 1e-10 else 0 if {point}_far[{s}] <= 1e-10 else \\
+        (3 if {point}_count[{s}] == 9 else 2) if {point}_there[{s}] {better} {point}_value[{s}] else 1
+    {point}[{s}+1,a] = {point}_next[{s},a] if {point}_what[{s}] >= 2 else {point}[{s},a]
+    {point}_slope[{s}+1,a] = {point}_tilt[{s},a] if {point}_what[{s}] >= 2 else {point}_slope[{s},a]
+    {point}_value[{s}+1] = {point}_there[{s}] if {point}_what[{s}] >= 2 else {point}_value[{s}]
+    {point}_rate[{s}+1] = 2 * {point}_rate[{s}] if {point}_what[{s}] == 3 else \\
+        0.5 * {point}_rate[{s}] if {point}_what[{s}] == 1 else {point}_rate[{s}]
     {point}_count[{s}+1] = {point}_count[{s}] + 1 if {point}_what[{s}] == 2 else \\
         {point}_count[{s}] if {point}_what[{s}] == 0 else 0
 """

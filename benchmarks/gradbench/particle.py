@@ -1,7 +1,7 @@
 """A charged particle between two charges, one of which is to be placed so that the particle's path meets the origin.
 
 The force is the gradient of a potential, the path is taken in steps of Euler's, its end is where it meets the axis, and
-the place is found by descent: derivatives within a derivative, all in one text.
+the place is found by descent: derivatives within a derivative, all in one text. That of the path goes along with it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from .problem import Function, rows
 POTENTIAL = """
 def potential(p[i], w[a]) -> v:
     size(a) = 1
-    near = sqrt((p[0] - 10) ** 2 + (p[1] - 10 + w[0]) ** 2)
-    far = sqrt((p[0] - 10) ** 2 + p[1] ** 2)
-    v = 1 / near + 1 / far
+    near = (p[0] - 10) ** 2 + (p[1] - 10 + w[0]) ** 2
+    far = (p[0] - 10) ** 2 + p[1] ** 2
+    v = near ** -0.5 + far ** -0.5
 """
 PATH = """
 def path(w[a], flight: int) -> miss:
@@ -38,10 +38,14 @@ def path(w[a], flight: int) -> miss:
     miss = meet ** 2
 """
 DESCENT = f"""
+def fall(w[a], flight: int) -> miss, slope[a]:
+    along[a] = 1
+    miss, slope[0] = path.tangent(w, flight, along)
+
 steps: int
 flight: int
 size(s) = steps
-{descent("s", "w", "path.adjoint({}, flight)", "-")}
+{descent("s", "w", "fall({}, flight)", "-")}
 place[a] = w[steps,a]
 """
 
@@ -50,8 +54,9 @@ def nested(program: Any) -> Any:
     import tensorswap as ts
 
     inner = f"{program.grad(of='v', wrt=['p'])}\n{PATH}"
-    outer = ts.program(inner).grad(of="miss", wrt=["w"])
-    return ts.program(f"{outer}\n{DESCENT}", outputs=["place"])
+    path = str(ts.program(inner).tangent(wrt=["w"]))
+    both = path.replace("-> miss.dot:", "-> miss, miss.dot:") + "\n    miss = meet ** 2"
+    return ts.program(f"{both}\n{DESCENT}", outputs=["place"])
 
 
 def make_arrays(sizes: Sizes, dtype: np.dtype[Any], generator: np.random.Generator) -> Arrays:
@@ -86,7 +91,7 @@ def jax_value(jax: Any, start: Any, steps: int, flight: int) -> Any:
 
 WORKLOADS = rows(
     "particle",
-    [Function("rr", POTENTIAL, lambda arrays: {"place": (1,)}, jax_value, outputs=("place",), derive=nested)],
+    [Function("fr", POTENTIAL, lambda arrays: {"place": (1,)}, jax_value, outputs=("place",), derive=nested)],
     sizes=[{"steps": 100, "flight": 360}],
     quick={"steps": 2, "flight": 3},
     make_arrays=make_arrays,

@@ -24,8 +24,9 @@ ASCENT = f"""
 def largest(x[a], start[a], steps: int) -> top, end[a]:
     size(s) = steps
 {indent(descent("s", "y", "objective.adjoint(x, {})", "+"), "    ")}
-    top = y_value[steps]
     end[a] = y[steps,a]
+    there[a] = stop(end[a])
+    top = objective(x, there)
 """
 DESCENT = f"""
 steps: int
@@ -39,7 +40,7 @@ top, worst = largest(best, start, steps)
 def nested(program: Any) -> Any:
     import tensorswap as ts
 
-    inner = f"{program.grad(of='f', wrt=['y'])}\n{ASCENT}"
+    inner = f"{program}\n{program.grad(of='f', wrt=['y'])}\n{ASCENT}"
     outer = ts.program(inner).grad(of="top", wrt=["x"])
     return ts.program(f"{inner}\n{outer}\n{DESCENT}", outputs=["best", "worst"])
 

@@ -138,6 +138,8 @@ class _Body:
                     yield from self.block("else", otherwise)
             case ir.Skip():
                 yield "continue;"
+            case ir.Leave():
+                yield "break;"
             case ir.Choose(memory=memory, test=test, yes=yes, no=no):
                 yield f"{_declared(memory)} = {_Text().within(test, 1)} ? {yes.name} : {no.name};"
             case ir.Hold(memory=memory, elements=elements):

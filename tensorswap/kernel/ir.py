@@ -7,6 +7,8 @@
                 | While(test, body)
                 | If(test, then, otherwise)
                 | Skip()                                    the next round of the innermost loop
+                | Leave()                                   the end of the innermost loop, or of some of its rounds:
+                                                            those that are left change nothing
                 | Choose(memory, test, yes, no)             memory is one of two
                 | Point(memory, address)                    memory begins at an address (machine code only)
                 | Hold(memory, elements)                    memory of its own, for as long as the step or kernel runs
@@ -249,6 +251,11 @@ class If(Statement):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Skip(Statement):
+    pass
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Leave(Statement):
     pass
 
 

@@ -133,7 +133,7 @@ class Printer:
         self.memories: dict[str, Any] = {}
         self.flags: tuple[str, ...] = FLAGS
         self.known: dict[int, Any] | None = None  # values of a function that is written in place, by identity
-        self.loops: list[Any] = []  # where a skip goes
+        self.loops: list[tuple[Any, Any]] = []  # where a skip goes, and where a leave
         self.stopping: list[bool] = []  # whether each loop around looks if its work is still wanted
 
     # -- statements
@@ -158,8 +158,9 @@ class Printer:
                 self.repeat(node)
             case ir.If(test=test, then=then, otherwise=otherwise):
                 self.branch(self.value(test), then, otherwise)
-            case ir.Skip():
-                builder.branch(self.loops[-1])
+            case ir.Skip() | ir.Leave():
+                following, end = self.loops[-1]
+                builder.branch(following if isinstance(node, ir.Skip) else end)
                 builder.position_at_end(self.function.append_basic_block("after"))
             case ir.Choose(memory=memory, test=test, yes=yes, no=no):
                 chosen = builder.select(self.value(test), self.memories[yes.name], self.memories[no.name])
@@ -332,7 +333,7 @@ class Printer:
             more = builder.and_(more, self.is_wanted())
         builder.cbranch(more, inside, after)
         builder.position_at_end(inside)
-        self.loops.append(following)
+        self.loops.append((following, after))
         self.stopping.append(stops)
         if self.sets[variable.name]:
             self.set(variable, count)

@@ -96,6 +96,8 @@ def _statement(node: ir.Statement, number: int) -> Iterator[str]:
                 yield from _indented(_body(otherwise, number), "    ")
         case ir.Skip():
             yield "continue"
+        case ir.Leave():
+            yield "break"
         case ir.Choose(memory=memory, test=test, yes=yes, no=no):
             yield f"{memory.name} = {yes.name} if {text_of(test)} else {no.name}"
         case ir.Hold(memory=memory, elements=elements):

@@ -78,8 +78,8 @@ class _Verifier:
                 self.value(test, ir.TRUTH)
                 self.inner(then)
                 self.inner(otherwise)
-            case ir.Skip():
-                need(self.loops > 0, "a skip stands in no loop")
+            case ir.Skip() | ir.Leave():
+                need(self.loops > 0, f"a {type(node).__name__.lower()} stands in no loop")
             case ir.Choose(memory=memory, test=test, yes=yes, no=no):
                 self.value(test, ir.TRUTH)
                 for one in (yes, no):

@@ -94,7 +94,31 @@ def multiply(a: Expr, b: Expr) -> Expr:
         return Number(a.value * b.value)
     if isinstance(b, Binary) and b.operator in ("*", "/"):  # a * (b * c) is written a * b * c
         return Binary(b.operator, multiply(a, b.left), b.right)
+    cancelled = _without(a, b.value) if isinstance(b, Number) else None
+    if cancelled is not None:
+        return cancelled
+    match a:
+        case Binary(operator="/", left=Number(value=value), right=divisor):  # 0.5 / d * (2 * x + 2 * y)
+            cancelled = _without(b, value)
+            return Binary("*", a, b) if cancelled is None else Binary("/", cancelled, divisor)
     return Binary("*", a, b)
+
+
+def _without(product: Expr, number: int | float) -> Expr | None:
+    """`x * y` of `x * 2 * y` and 0.5: a product, or a sum of such, without the factor that a number cancels. None if
+    it has none."""
+    match product:
+        case Binary(operator="+" | "-" as operator, left=left, right=right):
+            one, other = _without(left, number), _without(right, number)
+            return None if one is None or other is None else Binary(operator, one, other)
+        case Binary(operator="*", left=Number(value=value), right=rest) if value * number == 1:
+            return rest
+        case Binary(operator="*", left=rest, right=Number(value=value)) if value * number == 1:
+            return rest
+        case Binary(operator="*" | "/" as operator, left=left, right=right):
+            cancelled = _without(left, number)
+            return None if cancelled is None else Binary(operator, cancelled, right)
+    return None
 
 
 def divide(a: Expr, b: Expr) -> Expr:

@@ -17,6 +17,7 @@ from ..kernel.ir import (
     WORD,
     ZERO,
     Choice,
+    For,
     Role,
     Statement,
     Step,
@@ -32,6 +33,7 @@ from ..kernel.ir import (
 from ..language import ir
 from ..language.ir import Expr, Number
 from ..language.render import statement as show_statement
+from ..plan.at_rest import at_rest
 from ..plan.first_writes import Planned
 from ..plan.nest import Alive, Nest
 from ..plan.work import statements_in
@@ -257,18 +259,34 @@ class KernelWriter:
 
     def block(self, block: ir.Block) -> None:
         """One step after the other."""
+        loop = self.step_by_step(block)
+        whole = short_blocks.as_one(loop)
+        if whole is None:
+            self.scope.add(replace(loop, often=True))
+            return
+        tensor, held = self.layout.tensor, short_blocks.held_in(block, self.layout)
+        with short_blocks.in_place(held, self.layout):
+            whole = short_blocks.as_one(self.step_by_step(block))
+        assert whole is not None, "a block is as short as it was before"
+        ready = [kernel.Hold(one.memory, one.elements) for one in held]
+        before = [one.copied(tensor(one.tensor), one.memory) for one in held]
+        after = [one.copied(one.memory, tensor(one.tensor)) for one in held]
+        self.scope.add(self.outlined(short_blocks.comment_of(loop), [*ready, *before, whole, *after]))
+
+    def step_by_step(self, block: ir.Block) -> For:
         with self.scope.collected() as written, self.steps_of(block):
             for inner in grouped(block.body, self.scope):
                 if isinstance(inner, Shared):
                     self.together(inner)
                 else:
                     self.item(inner)
+            rest = at_rest(block, self.layout.sizes, self.scope.fixed - {block.index})
+            if rest is not None:
+                with self.scope.when([self.write.truth(rest)]):
+                    self.scope.add(kernel.Leave())
         (loop,) = written
         assert isinstance(loop, kernel.For)
-        whole = short_blocks.as_one(loop)
-        self.scope.add(
-            replace(loop, often=True) if whole is None else self.outlined(short_blocks.comment_of(loop), [whole])
-        )
+        return loop
 
     @contextmanager
     def steps_of(self, block: ir.Block, first: Value = ZERO, past: Value | None = None) -> Iterator[None]:

@@ -1,19 +1,75 @@
 """Short blocks: a block whose step is a few plain assignments is one function.
 
 Each statement is a function of its own elsewhere. Here that would cost more than the statements do: a step would store
-all that it makes, and the next one wait for it to come back from memory. In one function LLVM keeps it in registers.
+all that it makes, and the next one wait for it to come back from memory. In one function it stays in registers: small
+tensors that the steps write have memory of the function's own meanwhile, of which LLVM makes registers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from ..kernel import ir
-from ..kernel.ir import Body, For, If, Set, Statement, Step, Store, Type
+from ..kernel.ir import ONE, WORD, ZERO, Body, For, If, Leave, Load, Memory, Set, Statement, Step, Store, Type
+from ..language import ir as language
+from ..language.ir import Expr, Number
+from ..plan.work import statements_in
+from .layout import Layout
 
 MOST = 48  # assignments: compilers take longer for one long function than for many
 ROUNDS = 8  # of a loop that is written out
+SMALL = 8  # numbers of a tensor that registers have room for
+
+
+@dataclass(frozen=True)
+class Held:
+    """A tensor in memory of the function's own."""
+
+    tensor: str
+    memory: Memory
+    elements: int
+
+    def copied(self, source: Memory, target: Memory) -> Statement:
+        k = ir.Variable("k", WORD)
+        return For(k, ZERO, ir.word(self.elements), ONE, (Store(target, k, Load(source, k)),), few=True)
+
+
+def held_in(block: language.Block, layout: Layout) -> list[Held]:
+    """What the steps of a block write, and is small, whatever sizes are variables of the kernel."""
+    found: list[Held] = []
+    accesses = [a for s in statements_in(block) for a in (s.target, *s.reads)]
+    for name in dict.fromkeys(s.target.tensor for s in statements_in(block)):
+        last = 0
+        for access in (a for a in accesses if a.tensor == name):
+            places = [_most(place, layout) for place in access.indices]
+            strides = layout.strides(name)
+            last = max(last, sum(SMALL if p is None else p * s for p, s in zip(places, strides, strict=True)))
+        if last < SMALL and name not in layout.cuts:
+            found.append(Held(name, Memory(f"held{len(found)}", layout.tensor(name).type), last + 1))
+    return found
+
+
+def _most(place: Expr, layout: Layout) -> int | None:
+    """The last place that is meant, if a kernel knows it."""
+    match layout.known(place):
+        case Number(value=int(value)):
+            return value
+        case language.Index(name=name) if layout.is_constant(name):
+            return layout.count(name) - 1
+        case language.Binary(operator="%", right=Number(value=int(value))):
+            return value - 1
+    return None
+
+
+@contextmanager
+def in_place(held: Sequence[Held], layout: Layout) -> Iterator[None]:
+    """While accesses go to what is held."""
+    before = dict(layout.tensors)
+    layout.tensors |= {one.tensor: one.memory for one in held}
+    yield
+    layout.tensors |= {one.tensor: before[one.tensor] for one in held}
 
 
 def as_one(loop: For) -> For | None:
@@ -37,7 +93,7 @@ def _plain(body: Body) -> bool:
     """Whether nothing but assignments stands there, in branches or in loops of a few rounds."""
     for statement in body:
         match statement:
-            case Set() | Store():
+            case Set() | Store() | Leave():
                 continue
             case If(then=then, otherwise=otherwise) if _plain(then) and _plain(otherwise):
                 continue

@@ -33,6 +33,7 @@ for t:
 
 from __future__ import annotations
 
+import math
 import operator
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -44,6 +45,7 @@ from ..language.bounds import numbers
 from ..language.ir import Expr, Number
 from .work import Draft, Work, is_contraction, statements_in
 
+SMALL = 8  # numbers of a slice that zeros are written to in each step
 ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
@@ -114,11 +116,17 @@ def _next(work: Work) -> list[_Fold]:
                 continue
             if _can_fold(work, found):
                 folds.append(found)
-            elif nested and _can_empty(work, found):
+            elif (nested or _is_small(work, found)) and _can_empty(work, found):
                 folds.append(replace(found, emptied=True))
         if folds:
             return folds
     return []
+
+
+def _is_small(work: Work, fold: _Fold) -> bool:
+    """Whether zeros for a slice cost no more than to find the next one would."""
+    shape = work.sizes.shapes[fold.tensor]
+    return math.prod(size for axis, size in enumerate(shape) if axis != fold.axis) <= SMALL
 
 
 def _blocks(
@@ -242,7 +250,8 @@ def _replaces(work: Work, fold: _Fold) -> bool:
         for access in (a for a in statement.reads if a.tensor == fold.tensor):
             if _offset(work, access.indices[fold.axis], fold.block.index) == fold.newest:
                 continue
-            if behind or [e for k, e in enumerate(access.indices) if k != fold.axis] != own:
+            elsewhere = [e for k, e in enumerate(access.indices) if k != fold.axis] != own
+            if behind or (elsewhere and statement is writer):
                 return False
         behind = behind or statement is writer
     return True
@@ -291,7 +300,30 @@ def _can_empty(work: Work, fold: _Fold) -> bool:
         return False
     if any(item is not fold.block and any(_accesses(item, fold.tensor)) for item in fold.scope):
         return False
-    return work.kinds[fold.tensor].dtype.kind != "b" or _begins(work, fold) is not None  # no zero is a truth
+    return work.kinds[fold.tensor].dtype.kind != "b" or bool(_first_writers(work, fold))  # no zero is a truth
+
+
+def _first_writers(work: Work, fold: _Fold) -> list[ir.Statement]:
+    """Statements that together write all of a slice, each element once, before anything else touches it."""
+    whole = _begins(work, fold)
+    return [whole] if whole is not None else _begin_parts(work, fold)
+
+
+def _begin_parts(work: Work, fold: _Fold) -> list[ir.Statement]:
+    """The same by parts, `G[t,0] += ...` and `G[t,1] += ...`; none if that is not so."""
+    shape = work.sizes.shapes[fold.tensor]
+    own = [k for k, size in enumerate(shape) if k != fold.axis and size > 1 and k not in fold.apart]
+    found: dict[int, ir.Statement] = {}
+    for item in fold.block.body:
+        if len(own) != 1 or len(found) == shape[own[0]] or not any(_accesses(item, fold.tensor)):
+            continue
+        if not isinstance(item, ir.Statement) or item.guard is not None or fold.tensor in ir.tensors_read(item):
+            return []
+        place = item.target.indices[own[0]]
+        if not isinstance(place, Number) or place.value in found or ir.candidates(item):
+            return []
+        found[int(place.value)] = item
+    return list(found.values()) if own and len(found) == shape[own[0]] else []
 
 
 def _begins(work: Work, fold: _Fold) -> ir.Statement | None:
@@ -374,8 +406,8 @@ def _folded(work: Work, folds: list[_Fold]) -> Work:
     draft = Draft(work)
     block = folds[0].block
     of = {fold.tensor: fold for fold in folds}
-    begins = {fold.tensor: _begins(work, fold) if fold.emptied else fold.writers[0] for fold in folds}
-    zeros = [_zeros(draft, fold) for fold in folds if begins[fold.tensor] is None]
+    begins = {fold.tensor: _first_writers(work, fold) if fold.emptied else fold.writers for fold in folds}
+    zeros = [_zeros(draft, fold) for fold in folds if not begins[fold.tensor]]
 
     def change(node: Expr) -> Expr:
         if not isinstance(node, ir.Access) or node.tensor not in of:
@@ -392,7 +424,7 @@ def _folded(work: Work, folds: list[_Fold]) -> Work:
 
     def changed(statement: ir.Statement, _: tuple[ir.Block, ...]) -> list[ir.Item]:
         made = ir.map_statement(statement, change)
-        return [_stored(made) if statement is begins.get(statement.target.tensor) else made]
+        return [_stored(made) if any(s is statement for s in begins.get(statement.target.tensor, ())) else made]
 
     def body(items: tuple[ir.Item, ...]) -> Iterator[ir.Item]:
         for item in items:

@@ -24,7 +24,7 @@ static double path(double w, int64_t flight, double *slope) {
     return meet * meet;
 }
 
-void particle_rr(const double *start, double steps, double bound, double *place, int64_t most, int64_t flight) {
+void particle_fr(const double *start, double steps, double bound, double *place, int64_t most, int64_t flight) {
     double w = start[0], slope, tilt, rate = 1e-5, value = path(w, flight, &slope);
     for (int64_t s = 0, count = 0; s < most; s++) {
         if (fabs(slope) <= 1e-5) break;
