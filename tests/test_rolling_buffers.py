@@ -65,3 +65,26 @@ def test_slices_that_are_kept(name: str) -> None:
     for points, steps in ((1, 3), (5, 2), (300, 3), (300, 7)):
         check(text, points, steps)
     check(text, 70, 6, np.float32)
+
+
+PARTS = {  # and the slices that are kept of m, of six
+    "each in turn": (["m[t,0] += x[0] * c[t]", "m[t,1] += c[t]"], 1),
+    "twice": (["m[t,0] -= c[t]", "m[t,1] += c[t]", "m[t,0] += x[0]"], 1),
+    "one is left out": (["m[t,1] += c[t]", "m[t,1] += x[1]"], 1),
+    "one is guarded": (["m[t,0] += c[t] if c[t] > 0.7", "m[t,1] += c[t]"], 1),
+    "one is read too early": (["m[t,0] += c[t]", "m[t,1] += m[t,0] + m[t,1]"], 1),
+    "a sum": (["m[t,0] += x[i]", "m[t,1] += c[t]"], 1),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_slices_that_begin_by_parts(name: str) -> None:
+    steps, slices = PARTS[name]
+    text = lines("size(m, 1) = 2\nG[0] = 0\nfor t:", *steps, "G[t+1] = G[t] * 0.5 + m[t,0] - m[t,1]",
+                 last="Y = G[size(t)]")  # fmt: skip
+    program = ts.program(text)
+    arrays = {"x": R.uniform(-1, 1, 4), "c": R.uniform(0.5, 1, 6)}
+    arrays = {name: arrays[name] for name in program.inputs}
+    work = prepare(bind(program.loops, arrays))
+    assert work.sizes.shapes["m"][0] == slices
+    np.testing.assert_allclose(program(arrays), program.run_reference(arrays), rtol=1e-12)

@@ -89,6 +89,30 @@ def test_value_of_the_forward_pass_is_reused() -> None:
     assert lines(adjoint) == ["Y[i] = tanh(X[i])", "X.grad[i] += Y.grad[i] * (1 - Y[i] * Y[i])"]
 
 
+@pytest.mark.parametrize(
+    ("text", "adjoint"),
+    [
+        ("r[i] = sqrt(x[i] ** 2 + y[i] ** 2)", "x.grad[i] += r.grad[i] * x[i] / r[i]"),
+        ("r[i] = 0.25 * (2 * x[i] - y[i]) * 4", "x.grad[i] += 2 * r.grad[i]"),
+        ("r[i] = 0.5 * y[i] * x[i] ** 2", "x.grad[i] += y[i] * r.grad[i] * x[i]"),
+        ("r[i] = 0.5 * x[i] ** 3", "x.grad[i] += 0.5 * r.grad[i] * 3 * x[i] ** 2"),
+        ("r[i] = 2 * x[i] ** 2", "x.grad[i] += 2 * r.grad[i] * 2 * x[i]"),
+    ],
+)
+def test_numbers_that_cancel_each_other_vanish(text: str, adjoint: str) -> None:
+    program = ts.program(f"{text}\nreturn r")
+    arrays = {name: R.uniform(0.5, 2, 4) for name in program.inputs}
+    assert lines(program.adjoint(wrt=["x"]))[-1] == adjoint
+    ts.gradcheck(program, arrays)
+
+
+def test_they_do_so_in_each_term_of_a_sum() -> None:
+    program = ts.program("r = sqrt(x ** 2 + y ** 2)")
+    assert lines(program.tangent(wrt=["x", "y"]))[-1] == "r.dot = (x * x.dot + y * y.dot) / r"
+    program = ts.program("r = sqrt(x ** 2 + y)")
+    assert lines(program.tangent(wrt=["x", "y"]))[-1] == "r.dot = 0.5 / r * (2 * x * x.dot + y.dot)"
+
+
 def test_dead_statements_are_removed() -> None:
     adjoint = ts.program("H[j] += W[j,i] * x[i]\nY[j] = H[j] + b[j]").adjoint(wrt=["b"])
     assert lines(adjoint) == ["b.grad[j] += Y.grad[j]"]

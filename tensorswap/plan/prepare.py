@@ -20,6 +20,7 @@ from .longer_indices import mark_longer_indices
 from .merge import merge_sums
 from .operands import split_operands
 from .pad import pad_operands
+from .readers_first import readers_first
 from .rolling_buffers import roll_buffers
 from .shared_values import share_values
 from .stride import unstride
@@ -46,6 +47,7 @@ PASSES: tuple[Callable[[Work], Work], ...] = (
     channels_in_line,
     lay_in_line,
     copy_before_change,
+    readers_first,
     roll_buffers,
     settle,
 )

@@ -43,6 +43,20 @@ FAULTS = (
         "a kernel would read beyond the shorter array",
     ),
     Fault(
+        "numbers vanish that do not cancel each other", "dropped factor", "language/build.py",
+        'right=rest) if value * number == 1:', 'right=rest) if value * number >= 1:',
+        ("tests/test_rules.py::test_numbers_that_cancel_each_other_vanish"
+         "[r[i] = 0.5 * x[i] ** 3-x.grad[i] += 0.5 * r.grad[i] * 3 * x[i] ** 2]",),
+        "a gradient would lack a factor",
+    ),
+    Fault(
+        "a number cancels one term of a sum alone", "dropped factor", "language/build.py",
+        "return None if one is None or other is None else Binary(operator, one, other)",
+        "return None if one is None else Binary(operator, one, other or right)",
+        ("tests/test_rules.py::test_they_do_so_in_each_term_of_a_sum",),
+        "the other term would be twice what it is",
+    ),
+    Fault(
         "the opposite of more is less", "wrong rule", "language/build.py",
         '">": "<="', '">": "<"',
         ("tests/test_edges_of_rules.py::test_both_branches_meet_at_their_border",),

@@ -7,6 +7,7 @@ from .fault import Fault
 NESTED = "tests/test_nested_blocks.py::"
 EDGES = "tests/test_edges_of_plans.py::"
 PASSES = "tests/test_passes.py::"
+REST = "tests/test_blocks_at_rest.py::"
 ROLLING = "tests/test_rolling_buffers.py::"
 
 FAULTS = (
@@ -39,23 +40,53 @@ FAULTS = (
         "labels that a guard leaves out would count",
     ),
     Fault(
-        "a recurrence keeps a slice too few", "off by one", "plan/rolling_buffers.py",
+        "a recurrence keeps a slice too few", "off by one", "plan/step_slices.py",
         "return 1 if self.in_place else self.last - self.first + 1",
         "return 1 if self.in_place else max(self.last - self.first, 1)",
         (EDGES + "test_programs_at_their_edges[two steps back beside the new one]",),
         "a step reads what it has just written over",
     ),
     Fault(
-        "an old slice is replaced before its last reader", "skipped check", "plan/rolling_buffers.py",
-        "if behind or [e for", "if [e for",
+        "an old slice is replaced before its last reader", "skipped check", "plan/step_slices.py",
+        "if behind or (elsewhere and statement is writer):", "if elsewhere and statement is writer:",
         ("tests/test_register_blocks.py::test_all_lengths[the old one is read behind-float64]",),
         "a step would read the new value for the old one",
     ),
     Fault(
-        "a new slice replaces one of which others read more", "skipped check", "plan/rolling_buffers.py",
-        "k != fold.axis] != own:", "k != fold.axis] != own and False:",
+        "a new slice replaces one of which others read more", "skipped check", "plan/step_slices.py",
+        "if behind or (elsewhere and statement is writer):", "if behind:",
         ("tests/test_register_blocks.py::test_all_lengths[a neighbour-float64]",),
         "a point would read what its neighbour has made of it",
+    ),
+    Fault(
+        "a block rests though its step changes what it asks", "skipped check", "plan/at_rest.py",
+        "return None if read & changed else condition", "return condition",
+        (REST + "test_when_a_block_is_at_rest[a condition on what a step changes]",),
+        "a condition that is asked behind the step is not the one that the step had",
+    ),
+    Fault(
+        "a block rests though one of its states goes on", "skipped check", "plan/at_rest.py",
+        "any(k is False for k in kept)", "all(k is False for k in kept)",
+        (REST + "test_compiled_and_interpreted_agree[one goes on]",),
+        "the steps that are left would have changed it",
+    ),
+    Fault(
+        "a block rests though its steps count", "skipped check", "plan/at_rest.py",
+        "if any(block.index in statement.indices for statement in statements):", "if not statements:",
+        (REST + "test_when_a_block_is_at_rest[the step itself is asked]",),
+        "a later step would have asked for something else",
+    ),
+    Fault(
+        "part of a tensor counts for all of it", "off by one", "plan/at_rest.py",
+        "if not alone or (len(", "if alone or (len(",
+        (REST + "test_when_a_block_is_at_rest[a root]",),
+        "what a step has left in the other part would be forgotten",
+    ),
+    Fault(
+        "part of a slice begins all of it", "skipped check", "plan/rolling_buffers.py",
+        "return list(found.values()) if own and len(found) == shape[own[0]] else []", "return list(found.values())",
+        (ROLLING + "test_slices_that_begin_by_parts[one is left out]",),
+        "an element that no statement begins would keep the value of an older step",
     ),
     Fault(
         "the place of a winner forgets the step", "value reused", "plan/rolling_buffers.py",
@@ -70,14 +101,14 @@ FAULTS = (
         "it would hold an old slice instead of zeros",
     ),
     Fault(
-        "several steps at the end make no slice", "skipped check", "plan/rolling_buffers.py",
+        "several steps at the end make no slice", "skipped check", "plan/step_slices.py",
         "holds == [False, True, True]", "holds[0] is False",
         (ROLLING + "test_slices_that_are_kept[two steps make none]",),
         "they would find an old slice instead of zeros",
     ),
     Fault(
-        "who reads an old slice overtakes what it needs", "skipped check", "plan/rolling_buffers.py",
-        "if not any(_minds(item, reader, fold.tensor) for item in items[first:last]):", "if items:",
+        "who reads an old slice overtakes what it needs", "skipped check", "plan/readers_first.py",
+        "if not any(_minds(item, reader, slices.tensor) for item in items[first:last]):", "if items:",
         (ROLLING + "test_slices_that_are_kept[who reads it behind needs what comes before]",),
         "a statement would read what has not been made yet",
     ),
