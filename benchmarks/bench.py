@@ -114,13 +114,13 @@ def measure_all(rows: list[Row], run: Run, how: Conditions, options: argparse.Na
     team = Team([PEERS[name] for name in chosen], how)
     try:
         introduce(team, run, options.limit)
-        if any(row.flops for row in rows):
+        if any(row.instructions for row in rows):
             say("limits of the machine")
             run.roofline.update(team.worker(REFERENCE).ask("limits", options.quick, limit=options.limit))
         for number, row in enumerate(rows, 1):
             place = f"[{number:2}/{len(rows)}] {row.name}"
             start = time.monotonic()
-            result = RowResult(row.name, row.title, row.dtype, dict(row.sizes), row.workload.kind, row.flops)
+            result = RowResult(row.name, row.title, row.dtype, dict(row.sizes), row.workload.kind, row.instructions)
             run.rows.append(result)
             measure(row, result, team, how, run.roofline, partial(say, place=f"{place}: "))
             say(f"{place}: {summary(result)} ({time.monotonic() - start:.0f} s)")

@@ -101,8 +101,9 @@ def measure(
 def reference(row: Row, result: RowResult, team: Team, conditions: Conditions, limits: Mapping[str, float]) -> Results:
     answer = team.worker(row.workload.reference).ask("reference", row.key, limit=conditions.limit_seconds)
     result.bytes = answer["bytes"]
-    if result.flops is not None:
-        result.limit_seconds = max(result.flops / limits[row.dtype], result.bytes / limits["bandwidth"])
+    if result.instructions is not None:
+        arithmetic = result.instructions / (limits[row.dtype] / 2)  # a multiply-add counts two there
+        result.limit_seconds = max(arithmetic, result.bytes / limits["bandwidth"])
     results: Results = answer["results"]
     return results
 

@@ -19,8 +19,8 @@ below. A bold time is the fastest of its row.
 - **best / ours**: the time of the fastest other peer over that of tensorswap. Above 1 tensorswap is faster.
 - **numpy / ours**: the same against the hand-written numpy.
 - **of the limit**: the time that arithmetic or memory bandwidth of this machine allow over the time of tensorswap;
-  1 is the limit. It counts each input and output once, at the speed of main memory. So a small problem that stays in
-  the caches can be above 1.
+  1 is the limit. Arithmetic is instructions on vectors, of which an exponential takes twelve. Each input and output
+  counts once, at the speed of main memory. So a small problem that stays in the caches can be above 1.
 - **first call**: seconds from the text to the first result of tensorswap; behind it, in a new process that finds
   plans and kernels on disk: what `import tensorswap` imports is not counted, what the call imports is.
 - **memory**: peak during a call of tensorswap, with what stays allocated between calls, but without the inputs;

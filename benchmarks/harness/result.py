@@ -47,7 +47,7 @@ class RowResult:
     dtype: str
     sizes: dict[str, int]
     kind: str
-    flops: float | None
+    instructions: float | None
     bytes: int = 0
     limit_seconds: float | None = None
     peers: dict[str, Measurement] = field(default_factory=dict)

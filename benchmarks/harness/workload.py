@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .cost import Cost
+
 Array = NDArray[Any]
 Sizes = Mapping[str, int]
 Arrays = dict[str, Any]  # inputs by name: arrays, and plain numbers that every library takes as constants
@@ -53,7 +55,7 @@ class Workload:
     terms: Callable[[Sizes], int]  # of the longest sum that a result goes through
     numpy_twin: Callable[..., Results] | None = None  # inputs by name, and `seed` if any: value and gradients
     torch_value: Callable[..., Any] | None = None  # torch, inputs by name: the value
-    flops: Callable[[Sizes], float] | None = None  # of the best known order; a function such as exp counts one
+    cost: Callable[[Sizes], Cost] | None = None  # of the best known order
     c: CTwin | None = None
     kind: str = "operation"  # or "model", "problem": each kind has a table of its own
     output: str = "loss"
@@ -108,8 +110,8 @@ class Row:
         return self.workload.make_arrays(self.sizes, np.dtype(self.dtype), generator)
 
     @property
-    def flops(self) -> float | None:
-        return self.workload.flops(self.sizes) if self.workload.flops else None
+    def instructions(self) -> float | None:
+        return self.workload.cost(self.sizes).instructions(self.dtype) if self.workload.cost else None
 
     @property
     def key(self) -> tuple[str, str, bool]:

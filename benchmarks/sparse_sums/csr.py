@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from harness.cost import Cost
 from harness.workload import Array, Arrays, Results, Sizes, Workload, normal
 
 TEXT = """
@@ -77,7 +78,7 @@ VALUE = Workload(
     numpy_twin=numpy_value,
     jax_value=jax_value,
     torch_value=torch_value,
-    flops=lambda sizes: 2 * sizes["numbers"] * sizes["columns"],
+    cost=lambda sizes: Cost(pairs=sizes["numbers"] * sizes["columns"]),
     terms=lambda sizes: sizes["rows"],
 )
 WORKLOADS = (
@@ -90,6 +91,6 @@ WORKLOADS = (
         make_arrays=with_seed,
         numpy_twin=numpy_gradients,
         torch_value=torch_gradients,
-        flops=lambda sizes: 6 * sizes["numbers"] * sizes["columns"],
+        cost=lambda sizes: Cost(pairs=3 * sizes["numbers"] * sizes["columns"]),
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from harness.cost import Cost
 from harness.workload import Array, Arrays, Results, Sizes, Workload, normal
 
 TEXT = """
@@ -52,6 +53,6 @@ WORKLOAD = Workload(
     numpy_twin=numpy_twin,
     jax_value=jax_value,
     torch_value=torch_value,
-    flops=lambda sizes: 5 * sizes["rows"] * sizes["columns"],
+    cost=lambda sizes: Cost(others=5 * sizes["rows"] * sizes["columns"]),
     terms=lambda sizes: sizes["rows"] * sizes["columns"],
 )

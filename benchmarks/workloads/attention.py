@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from harness.cost import Cost
 from harness.workload import Array, Arrays, Results, Sizes, Workload, normal
 
 from . import numpy_parts
@@ -36,10 +37,13 @@ def torch_value(torch: Any, Q: Any, K: Any, V: Any) -> Any:
     return torch.nn.functional.scaled_dot_product_attention(Q[None], K[None], V[None])[0]
 
 
-def flops(sizes: Sizes) -> float:
-    """Two products forward, four backward, and about ten operations on each probability."""
-    scores = sizes["heads"] * sizes["length"] ** 2
-    return 12 * scores * sizes["width"] + 10 * scores
+def cost_of(scores: float, width: int) -> Cost:
+    """Two products forward, four backward, and on each score four operations forward and three backward."""
+    return Cost(pairs=6 * scores * width, others=7 * scores, calls={"exp": scores})
+
+
+def cost(sizes: Sizes) -> Cost:
+    return cost_of(sizes["heads"] * sizes["length"] ** 2, sizes["width"])
 
 
 def workload(name: str, length: int, dtypes: tuple[str, ...]) -> Workload:
@@ -56,7 +60,7 @@ def workload(name: str, length: int, dtypes: tuple[str, ...]) -> Workload:
         numpy_twin=numpy_twin,
         jax_value=jax_value,
         torch_value=torch_value,
-        flops=flops,
+        cost=cost,
         terms=lambda sizes: sizes["length"] + sizes["width"],
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from harness.cost import Cost
 from harness.workload import Array, Results, Sizes
 
 from . import attention, numpy_parts
@@ -34,9 +35,9 @@ def torch_value(torch: Any, Q: Any, K: Any, V: Any) -> Any:
     return torch.nn.functional.scaled_dot_product_attention(Q[None], K[None], V[None], is_causal=True)[0]
 
 
-def flops(sizes: Sizes) -> float:
+def cost(sizes: Sizes) -> Cost:
     scores = sizes["heads"] * sizes["length"] * (sizes["length"] + 1) / 2
-    return 12 * scores * sizes["width"] + 10 * scores
+    return attention.cost_of(scores, sizes["width"])
 
 
 WORKLOAD = replace(
@@ -48,5 +49,5 @@ WORKLOAD = replace(
     numpy_twin=numpy_twin,
     jax_value=jax_value,
     torch_value=torch_value,
-    flops=flops,
+    cost=cost,
 )

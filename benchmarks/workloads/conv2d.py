@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from harness.cost import Cost
 from harness.workload import Array, Arrays, Results, Sizes, Workload, normal
 from numpy.lib.stride_tricks import sliding_window_view
 
@@ -55,9 +56,9 @@ def torch_value(torch: Any, X: Any, W: Any, stride: int) -> Any:
     return torch.nn.functional.conv2d(X, W, stride=stride)
 
 
-def flops(sizes: Sizes, stride: int) -> float:
+def cost(sizes: Sizes, stride: int) -> Cost:
     window = sizes["input"] * sizes["kernel"] ** 2
-    return 6 * sizes["batch"] * sizes["output"] * output_edge(sizes, stride) ** 2 * window
+    return Cost(pairs=3 * sizes["batch"] * sizes["output"] * output_edge(sizes, stride) ** 2 * window)
 
 
 def workload(stride: int, dtypes: tuple[str, ...]) -> Workload:
@@ -74,7 +75,7 @@ def workload(stride: int, dtypes: tuple[str, ...]) -> Workload:
         numpy_twin=partial(numpy_twin, stride=stride),
         jax_value=partial(jax_value, stride=stride),
         torch_value=partial(torch_value, stride=stride),
-        flops=partial(flops, stride=stride),
+        cost=partial(cost, stride=stride),
         terms=lambda sizes: sizes["batch"] * output_edge(sizes, stride) ** 2,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from harness.cost import Cost
 from harness.workload import Array, Arrays, Results, Sizes, Workload, normal
 
 TEXT = "Y[n,c,i,j] += X[n,c,i+u,j+v] * W[c,u,v]"
@@ -67,6 +68,6 @@ WORKLOAD = Workload(
     numpy_twin=numpy_twin,
     jax_value=jax_value,
     torch_value=torch_value,
-    flops=lambda sizes: 6 * points(sizes) * sizes["channels"] * sizes["kernel"] ** 2,
+    cost=lambda sizes: Cost(pairs=3 * points(sizes) * sizes["channels"] * sizes["kernel"] ** 2),
     terms=points,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from harness.cost import Cost
 from harness.workload import Array, Arrays, Results, Sizes, Workload, normal
 
 TEXT = """
@@ -50,6 +51,6 @@ WORKLOAD = Workload(
     numpy_twin=numpy_twin,
     jax_value=jax_value,
     torch_value=torch_value,
-    flops=lambda sizes: 3 * sizes["tokens"] * sizes["width"],
+    cost=lambda sizes: Cost(others=3 * sizes["tokens"] * sizes["width"]),
     terms=lambda sizes: sizes["tokens"] * sizes["width"],
 )

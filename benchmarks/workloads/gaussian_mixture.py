@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from harness.cost import Cost
 from harness.workload import Array, Arrays, Results, Sizes, Workload, normal
 
 from .numpy_parts import softmax_in_place
@@ -105,10 +106,10 @@ def torch_value(torch: Any, X: Any, alpha: Any, mean: Any, q: Any, L: Any, gamma
     return likelihood + prior
 
 
-def flops(sizes: Sizes) -> float:
+def cost(sizes: Sizes) -> Cost:
     """Two products with triangles, one forward and one backward, and some work on each residual."""
     n, k, d = sizes["points"], sizes["components"], sizes["width"]
-    return 2 * 2 * n * k * d * (d + 1) / 2 + 5 * n * k * d
+    return Cost(pairs=2 * n * k * d * (d + 1) / 2 + 2 * n * k * d, others=n * k * d, calls={"exp": n * k})
 
 
 WORKLOAD = Workload(
@@ -122,6 +123,6 @@ WORKLOAD = Workload(
     numpy_twin=numpy_twin,
     jax_value=jax_value,
     torch_value=torch_value,
-    flops=flops,
+    cost=cost,
     terms=lambda sizes: sizes["points"] * sizes["width"],
 )

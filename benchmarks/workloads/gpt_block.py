@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from harness.cost import Cost
 from harness.workload import Array, Arrays, Results, Sizes, Workload, normal
 
 from . import numpy_parts
@@ -133,12 +134,14 @@ def torch_value(torch: Any, X: Any, **w: Any) -> Any:
     return A + functional.linear(U, w["Wd"], w["bd"])
 
 
-def flops(sizes: Sizes) -> float:
+def cost(sizes: Sizes) -> Cost:
     """Each weight matrix takes part in three products; of the scores, half are computed."""
     b, t, d, f = (sizes[name] for name in ("batch", "tokens", "width", "hidden"))
-    matrices = 6 * b * t * (4 * d * d + 2 * d * f)
-    scores = 12 * b * t * (t + 1) / 2 * d
-    return matrices + scores + b * t * (40 * d + 20 * f)
+    matrices = 3 * b * t * (4 * d * d + 2 * d * f)
+    scores = b * sizes["heads"] * t * (t + 1) / 2
+    others = b * t * (28 * d + 10 * f) + 7 * scores
+    calls = {"exp": scores + b * t * f, "erf": b * t * f}
+    return Cost(pairs=matrices + 6 * b * t * (t + 1) / 2 * d, others=others, calls=calls)
 
 
 WORKLOAD = Workload(
@@ -153,6 +156,6 @@ WORKLOAD = Workload(
     numpy_twin=numpy_twin,
     jax_value=jax_value,
     torch_value=torch_value,
-    flops=flops,
+    cost=cost,
     terms=lambda sizes: sizes["batch"] * sizes["tokens"] + sizes["hidden"],
 )

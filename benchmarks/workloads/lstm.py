@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from harness.cost import Cost
 from harness.workload import Array, Arrays, Results, Sizes, Workload, normal
 
 # the gates g are, in order: input, forget, candidate, output
@@ -107,10 +108,12 @@ def torch_value(torch: Any, X: Any, Wx: Any, Wh: Any, bias: Any, G: Any) -> Any:
     return (H * G).sum()
 
 
-def flops(sizes: Sizes) -> float:
-    """Two products forward and four backward, and about sixty operations on each element of the state."""
+def cost(sizes: Sizes) -> Cost:
+    """Two products forward and four backward; on each element of the state three gates, two values and about thirty
+    operations."""
     points = sizes["steps"] * sizes["batch"] * sizes["hidden"]
-    return 6 * points * 4 * (sizes["input"] + sizes["hidden"]) + 60 * points
+    gates = {"exp": 3 * points, "divide": 3 * points, "tanh": 2 * points}
+    return Cost(pairs=3 * points * 4 * (sizes["input"] + sizes["hidden"]), others=30 * points, calls=gates)
 
 
 WORKLOAD = Workload(
@@ -124,6 +127,6 @@ WORKLOAD = Workload(
     numpy_twin=numpy_twin,
     jax_value=jax_value,
     torch_value=torch_value,
-    flops=flops,
+    cost=cost,
     terms=lambda sizes: sizes["steps"] * (sizes["batch"] + sizes["hidden"]),
 )

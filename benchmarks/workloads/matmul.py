@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from harness.cost import Cost
 from harness.workload import Array, Arrays, Results, Sizes, Workload, normal
 
 
@@ -50,7 +51,7 @@ def forward(edge: int, dtypes: tuple[str, ...]) -> Workload:
         numpy_twin=numpy_twin,
         jax_value=jax_value,
         torch_value=torch_value,
-        flops=lambda sizes: 2 * sizes["edge"] ** 3,
+        cost=lambda sizes: Cost(pairs=sizes["edge"] ** 3),
         terms=lambda sizes: sizes["edge"],
     )
 
@@ -62,7 +63,7 @@ WITH_GRADIENTS = replace(
     wrt=("A", "B"),
     make_arrays=make_arrays_with_seed,
     numpy_twin=numpy_twin_with_gradients,
-    flops=lambda sizes: 6 * sizes["edge"] ** 3,
+    cost=lambda sizes: Cost(pairs=3 * sizes["edge"] ** 3),
 )
 
 WORKLOADS = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from harness.cost import Cost
 from harness.workload import Array, Arrays, Results, Sizes, Workload, normal
 
 
@@ -48,6 +49,6 @@ WORKLOAD = Workload(
     numpy_twin=numpy_twin,
     jax_value=jax_value,
     torch_value=torch_value,
-    flops=lambda sizes: 9 * 2 * sizes["batch"] * sizes["edge"] ** 3,
+    cost=lambda sizes: Cost(pairs=9 * sizes["batch"] * sizes["edge"] ** 3),
     terms=lambda sizes: sizes["edge"] ** 3,
 )

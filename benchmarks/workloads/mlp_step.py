@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from harness.cost import Cost
 from harness.workload import Array, Arrays, Results, Sizes, Workload, normal
 
 from .numpy_parts import cross_entropy
@@ -68,10 +69,11 @@ def torch_value(torch: Any, X: Any, label: Any, W1: Any, b1: Any, W2: Any, b2: A
     return torch.nn.functional.cross_entropy(linear(linear(X, W1, b1).relu(), W2, b2), label)
 
 
-def flops(sizes: Sizes) -> float:
+def cost(sizes: Sizes) -> Cost:
     """The first layer has two products, as no gradient by X is asked for; the second has three."""
     n, d, h, c = sizes["batch"], sizes["input"], sizes["hidden"], sizes["classes"]
-    return 2 * n * (2 * d * h + 3 * h * c) + 4 * n * h + 8 * n * c + 2 * h * (d + c)
+    pairs = n * (2 * d * h + 3 * h * c) + h * (d + c)
+    return Cost(pairs=pairs, others=4 * n * h + 6 * n * c, calls={"exp": n * c})
 
 
 WORKLOAD = Workload(
@@ -87,6 +89,6 @@ WORKLOAD = Workload(
     numpy_twin=numpy_twin,
     jax_value=jax_value,
     torch_value=torch_value,
-    flops=flops,
+    cost=cost,
     terms=lambda sizes: sizes["input"] + sizes["hidden"] + sizes["batch"],
 )

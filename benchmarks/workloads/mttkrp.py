@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from harness.cost import Cost
 from harness.workload import Array, Arrays, Results, Sizes, Workload, normal
 
 
@@ -39,10 +40,10 @@ def torch_value(torch: Any, T: Any, A: Any, B: Any) -> Any:
     return ((T @ B) * A).sum(dim=1)
 
 
-def flops(sizes: Sizes) -> float:
+def cost(sizes: Sizes) -> Cost:
     """Three large products: the value and the gradient by A share one."""
     n, r = sizes["edge"], sizes["rank"]
-    return 6 * n**3 * r + 5 * n**2 * r
+    return Cost(pairs=3 * n**3 * r, others=5 * n**2 * r)
 
 
 WORKLOAD = Workload(
@@ -59,6 +60,6 @@ WORKLOAD = Workload(
     numpy_twin=numpy_twin,
     jax_value=jax_value,
     torch_value=torch_value,
-    flops=flops,
+    cost=cost,
     terms=lambda sizes: sizes["edge"] ** 2,
 )

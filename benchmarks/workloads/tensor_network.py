@@ -10,6 +10,7 @@ import string
 from typing import Any
 
 import numpy as np
+from harness.cost import Cost
 from harness.workload import Array, Arrays, Results, Sizes, Workload, normal
 
 SITES = 6
@@ -87,9 +88,9 @@ def torch_value(torch: Any, **tensors: Any) -> Any:
     return sweep(tensors)
 
 
-def flops(sizes: Sizes) -> float:
+def cost(sizes: Sizes) -> Cost:
     """Between two sites two products forward, and four backward."""
-    return (SITES - 1) * 6 * 2 * sizes["physical"] * sizes["bond"] ** 3
+    return Cost(pairs=(SITES - 1) * 6 * sizes["physical"] * sizes["bond"] ** 3)
 
 
 WORKLOAD = Workload(
@@ -105,6 +106,6 @@ WORKLOAD = Workload(
     numpy_twin=numpy_twin,
     jax_value=jax_value,
     torch_value=torch_value,
-    flops=flops,
+    cost=cost,
     terms=lambda sizes: 2 * SITES * sizes["bond"] * sizes["physical"],
 )
