@@ -345,11 +345,12 @@ def _dot(tile: ir.Tile, depth: int) -> Iterator[str]:
         yield f"{element} t{row}_{column} = 0;"
     inner = [f"const {element} *p = {_moved('a', depth - 1)}, *q = {_moved('b', depth - 1)};", "int64_t k = 0;"]
     inner.append(f"for (; k + {size} <= count{depth - 1}; k += {size}) {{")
-    inner += [f"    {vector} a{r} = *(const {vector} *)(p + {r} * a_row + k);" for r in range(tile.rows)]
+    for r, c in places:
+        inner.append(f"    {vector} a{r}_{c} = *(const {vector} *)(p + {r} * a_row + {c} * a_column + k);")
     inner += [f"    {vector} b{c} = *(const {vector} *)(q + {c} * b_column + k);" for c in tile.places]
-    inner += [f"    s{row}_{column} += a{row} * b{column};" for row, column in places]
+    inner += [f"    s{r}_{c} += a{r}_{c} * b{c};" for r, c in places]
     inner += ["}", f"for (; k < count{depth - 1}; k++) {{"]
-    inner += [f"    t{r}_{c} += p[{r} * a_row + k] * q[{c} * b_column + k];" for r, c in places]
+    inner += [f"    t{r}_{c} += p[{r} * a_row + {c} * a_column + k] * q[{c} * b_column + k];" for r, c in places]
     inner.append("}")
     yield from _nest(depth - 1, inner)
     for row, column in places:

@@ -206,9 +206,9 @@ def tile_text(tile: ir.Tile) -> str:
     for k in range(depth):
         lines.append(f"{indent}for k{k} in range(count{k}):")
         indent += "    "
-    in_a = " + ".join(f"k{k} * a_step{k}" for k in range(depth))
-    in_b = " + ".join(f"k{k} * b_step{k}" for k in range(depth))
-    lines.append(f"{indent}total = total + a[a_at + row * a_row + {in_a}] * b[b_at + column * b_column + {in_b}]")
+    in_a = " + ".join(("row * a_row", "column * a_column", *(f"k{k} * a_step{k}" for k in range(depth))))
+    in_b = " + ".join(("column * b_column", *(f"k{k} * b_step{k}" for k in range(depth))))
+    lines.append(f"{indent}total = total + a[a_at + {in_a}] * b[b_at + {in_b}]")
     lines += [
         "            at = y_at + row * y_row + column * y_column",
         "            y[at] = y[at] + scale * total if add else scale * total",

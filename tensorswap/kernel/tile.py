@@ -3,7 +3,8 @@
 Three forms. *Outer*: vectors along a contiguous index of the result; each step multiplies one vector of b with one
 number of a for every row. *Lane*: the same, with the rows of a side by side: where a vector register multiplies by one
 of its lanes, they are loaded as vectors too. *Dot*: vectors along a contiguous index that is summed over; each pair of
-a row of a and a column of b has a vector of partial sums, added up at the end. Strides that are constants stay so.
+a row of a and a column of b has a vector of partial sums, added up at the end; both may be of a, which then is read in
+windows. Strides that are constants stay so.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from llvmlite import ir as llvm
@@ -251,9 +253,17 @@ def dot(
     count = rows * len(places)
 
     def products(code: Vectors, at_a: Any, at_b: Any, k: Any, sums: Sums) -> Sums:
-        left = [code.load(a.start, builder.add(code.at(at_a, row, a.row), k)) for row in range(rows)]
-        right = [code.load(b.start, builder.add(code.at(at_b, column, b.column), k)) for column in places]
-        pairs = ((one, other) for one in left for other in right)
+        @cache
+        def left(row: int, column: int) -> Any:
+            return code.load(a.start, builder.add(code.at(code.at(at_a, row, a.row), column, a.column), k))
+
+        @cache
+        def right(column: int) -> Any:
+            return code.load(b.start, builder.add(code.at(at_b, column, b.column), k))
+
+        window, alone = _known(a.column) != 0, _known(b.column) == 0
+        elements = itertools.product(range(rows), places)
+        pairs = ((left(row, column if window else 0), right(0 if alone else column)) for row, column in elements)
         return [code.multiply_add(*pair, total) for pair, total in zip(pairs, sums, strict=True)]
 
     def along(at_a: Any, at_b: Any, sums: Sums) -> Sums:

@@ -3,6 +3,8 @@
 Roles in y[row, column] += a[row, k] * b[column, k], with any further indices as loops around the tiles. A tile is
 *outer* (vectors along the column, contiguous in b), *lane* (the same, with rows contiguous in a too) or *dot* (vectors
 along the last summed index, contiguous in a and b). An operand that does not lie so is packed: copied into panels.
+
+Where b has no index of its own and a is read in windows, w[u,v] += a[i+u,j+v] * b[i,j], row and column are both of a.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ NEAR = 24 * 1024  # bytes of the nearest cache that one operand of a tile may ta
 KEPT = 1 << 20  # bytes of panels that are packed ahead
 STREAMED = 1 << 25  # the same, if they would be packed again for every few rows: reading them again costs less
 FEW = 128  # rows that are too few for large panels of their own
+NO_COLUMN = "no column"  # stands for one where there is none
 
 
 class Mode(Enum):
@@ -139,8 +142,11 @@ class Roles:
         product = self.product()
         if product is None:
             return None
-        choices = [judged for trial in self.trials(product) if (judged := trial.judged()) is not None]
-        return max(choices, key=lambda choice: choice[0])[1] if choices else None
+        for trials in (self.trials(product), self.windows(product)):
+            choices = [judged for trial in trials if (judged := trial.judged()) is not None]
+            if choices:
+                return max(choices, key=lambda choice: choice[0])[1]
+        return None
 
     def product(self) -> Product | None:
         """The statement as a sum of products, if tiles are worth their start."""
@@ -182,6 +188,26 @@ class Roles:
                     guarded = self.guarded(roles)
                     if guarded is not None:
                         yield Trial(self, guarded, product.y, of_a, of_b)
+
+    def windows(self, product: Product) -> Iterator[Trial]:
+        """Indices that move windows over one tensor, if the other has none of its own."""
+        if self.statement.guard is not None:
+            return
+        for (a, of_a), (b, of_b) in (product.sides, product.sides[::-1]):
+            free = [i for i in product.free if product.y.get(i) and self.layout.weight(i) > 1]
+            if any(of_b.get(i) and not of_a.get(i) for i in free):
+                continue
+            places = [ir.index_names(place) for place in a.indices]
+            moving = [i for i in free if of_a.get(i) and not of_b.get(i)]
+            moving = [i for i in moving if any(i in place and place & {*product.summed} for place in places)]
+            if not moving:
+                continue
+            *others, row = sorted(moving, key=lambda i: -abs(of_a[i]))
+            column = others[-1] if others else NO_COLUMN
+            if not others:
+                self.layout.joined[NO_COLUMN] = 1
+            roles = Contraction("", Operand(a, row), Operand(b, column), product.summed, product.scale)
+            yield Trial(self, roles, {NO_COLUMN: 0} | product.y, of_a, {column: 0} | of_b)
 
     def guarded(self, found: Contraction) -> Contraction | None:
         """The roles with the guard taken apart; None if a part of it does not fit."""
@@ -279,7 +305,7 @@ class Trial:
         """How good these roles are, and the roles with the form of tile for them."""
         if len(self.partial) > 1 or (not self.contiguous and self.steps < 32):
             return None
-        b = self.second()
+        b = self.second() if self.of_b[self.found.column] else None
         if b is None:
             return self.dot()
         a, b = self.together(self.first(b), b)

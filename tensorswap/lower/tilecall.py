@@ -92,15 +92,17 @@ class TileWriter:
         tiling = self.tiling
         if side is tiling.a:
             row = ONE if self.found.form == "lane" else word(tiling.a.moves[self.found.row])
-            return Panel(*self.panels.source(tiling.a, summed.starts, low), row, ZERO)
-        column = word(tiling.b.moves[self.found.column]) if self.found.form == "dot" else ONE
+            return Panel(
+                *self.panels.source(tiling.a, summed.starts, low), row, word(tiling.a.moves.get(self.found.column, 0))
+            )
+        column = word(tiling.b.moves.get(self.found.column, 0)) if self.found.form == "dot" else ONE
         return Panel(*self.panels.source(tiling.b, summed.starts, low), ZERO, column)
 
     def target(self) -> Panel:
         zero = ir.substitute_indices(dict.fromkeys(self.found.summed, Number(0)))
         y = ir.transform(self.statement.target, zero)
         assert isinstance(y, ir.Access)
-        across, along = (word(self.tiling.of_y[name]) for name in (self.found.row, self.found.column))
+        across, along = (word(self.tiling.of_y.get(name, 0)) for name in (self.found.row, self.found.column))
         return Panel(self.layout.tensor(y.tensor), self.write.offset(y), across, along)
 
     def scale(self) -> Value:

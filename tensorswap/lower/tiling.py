@@ -37,7 +37,9 @@ class Tiling:
         self.write = scope.write
         self.layout = scope.layout
         self.ranges: dict[str, Range] = {
-            i: scope.range(i, [], [])[:2] for i in statement.indices if i not in scope.fixed
+            i: scope.range(i, [], [])[:2]
+            for i in dict.fromkeys((*statement.indices, found.column))
+            if i not in scope.fixed
         }
         self.dtype = self.layout.stored(statement.target.tensor)
         self.type = type_of(self.dtype)
