@@ -19,6 +19,7 @@ from llvmlite import ir as llvm
 
 NUMBER = llvm.IntType(64)
 LANE = llvm.IntType(32)
+WRITTEN_OUT = 32  # values that a loop of known rounds makes at most, if these are written one after the other
 ROLLED = "tensorswap.rolled"  # the name of a module's word for loops that LLVM leaves as they are
 
 Loop = tuple[Any, Any, Any]  # how often, and how far each step moves through a and b
@@ -154,8 +155,10 @@ class Vectors:
 
 def repeated(builder: Any, count: Any, values: Sums, body: Callable[[Any, Sums], Sums]) -> Sums:
     """A loop that makes new values of the old ones so many times; gives the last."""
-    if isinstance(count, llvm.Constant) and count.constant == 1:
-        return body(NUMBER(0), values)
+    if isinstance(count, llvm.Constant) and (count.constant == 1 or count.constant * len(values) <= WRITTEN_OUT):
+        for number in range(count.constant):
+            values = body(NUMBER(number), values)
+        return values
     before = builder.block
     inside, after = (builder.append_basic_block(text) for text in ("repeated", "after"))
     builder.cbranch(builder.icmp_signed(">", count, NUMBER(0)), inside, after)

@@ -26,6 +26,8 @@ from .layout import Layout
 
 WORTHWHILE = 4  # steps of the sum below which a tile's start and end cost more than its middle
 REUSE = 16  # rows that a packed panel must serve to be worth its packing
+TURNED = 8  # columns, and steps of a sum, of a panel that is turned in registers, and serves FEW_ROWS well
+FEW_ROWS = 4
 LINE = 64  # bytes of a line of the cache
 NEAR = 24 * 1024  # bytes of the nearest cache that one operand of a tile may take
 KEPT = 1 << 20  # bytes of panels that are packed ahead
@@ -328,7 +330,8 @@ class Trial:
             return replace(b, mode=Mode.DIRECT)
         if ahead is not None:
             return replace(b, mode=Mode.AHEAD, level=ahead)
-        return replace(b, mode=Mode.PACKED) if self.in_row >= REUSE else None
+        small = self.in_row >= FEW_ROWS and max(self.steps, self.columns) <= TURNED
+        return replace(b, mode=Mode.PACKED) if self.in_row >= REUSE or small else None
 
     def first(self, b: Operand) -> Operand:
         """How they read the first one."""
