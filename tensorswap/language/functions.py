@@ -82,7 +82,7 @@ class Function:
         return next((module.__name__ for module in (builtins, math) if hasattr(module, self.name)), "")
 
 
-NORMAL = "0.5 * (1 + erf(0.7071067811865476 * x)) + 0.3989422804014327 * x * exp(-0.5 * x * x)"
+NORMAL = "0.5 * (1 + erf(0.7071067811865476 * x)) + 0.3989422804014327 * x * exp(-(0.7071067811865476 * x) ** 2)"
 POWER = ("b * a ** (b - 1) if b != 0 else 0", "0 if a == 0 and b >= 0 else y * log(a)")
 ROWS = (
     Function("abs", CHEAP, ("sign(x)",), numpy="abs", keeps_integers=True, in_brackets=True),
