@@ -16,10 +16,11 @@ from ..language import ir
 from ..language.functions import DONE_AGAIN, IN_VECTORS
 from ..language.sizes import Sizes
 from .merge import never_meet
-from .work import product_of, statements_in
+from .work import is_contraction, product_of, statements_in
 
 CACHE = 256 * 1024  # bytes that the values of one strip may take: they stay in the cache of one core
 PRIVATE = 1024 * 1024  # bytes of a target that every thread may have a copy of
+COPIED = 128 * 1024  # bytes of the target of a product that is better cut than copied
 LARGEST = 64 * 1024 * 1024  # bytes of a strip that is longer than the cache likes, for vectors along it
 STRIP = 256  # values of an index that run through all items of a nest before the next ones do, at most
 GRAIN = 8  # strips are multiples of this, which register tiles like
@@ -290,6 +291,8 @@ class Nester:
         if any(access.tensor == statement.target.tensor for access in level.before):
             return False  # steps read what those before them have made of it: a copy would not have that
         size = math.prod(self.sizes.shapes[statement.target.tensor])
+        if size * self.width(statement.target.tensor) >= COPIED and self.is_large_product([statement]):
+            return False
         points = math.prod(self.sizes.index[i] for i in statement.indices if i not in level.around)
         return size * self.width(statement.target.tensor) <= PRIVATE and points >= PLENTY * size
 
@@ -391,6 +394,16 @@ class Nester:
         shape = self.sizes.shapes[name]
         return math.prod(n for k, n in enumerate(shape) if k not in cut) * self.width(name)
 
+    def is_large_product(self, statements: list[ir.Statement]) -> bool:
+        """Whether there is a single product whose target is as large as what it reads: threads that cut lines of memory
+        read some of it twice, which costs less than copies of the target would."""
+        if len(statements) != 1 or not is_contraction(statements[0]):
+            return False
+        accesses = (statements[0].target, *statements[0].reads)
+        sizes = [math.prod(self.sizes.shapes[access.tensor]) for access in accesses]
+        bare = all(ir.bare(place) is not None for access in accesses for place in access.indices)
+        return bare and sizes[0] == max(sizes)
+
     def preference(self, candidate: _Candidate, statements: list[ir.Statement]) -> tuple[float, ...]:
         """An index that feeds all threads, needs no copies, and stands far out in memory."""
         index = candidate.index
@@ -398,7 +411,7 @@ class Nester:
         places = [k for s in statements for k, e in enumerate(s.target.indices) if ir.bare(e) == index]
         return (
             float(size > 1) + float(min(self.weight(index), PLENTY) >= PLENTY or size >= PLENTY // 2),
-            -float(self.in_line(candidate)),
+            -float(self.in_line(candidate) and not self.is_large_product(statements)),
             -sum(self.bytes_at_one(name, set()) for name in candidate.private),
             -sum(places),
         )

@@ -89,6 +89,20 @@ FAULTS = (
         "an element that no statement begins would keep the value of an older step",
     ),
     Fault(
+        "windows are read beside each other, not over each other", "swapped index", "kernel/tile.py",
+        "pairs = ((left(row, column if window else 0), right(0 if alone else column)) for row, column in elements)",
+        "pairs = ((left(row, 0), right(0 if alone else column)) for row, column in elements)",
+        ("tests/test_window_sums.py::test_windows[depthwise-float64]",),
+        "all columns of a window would have the sums of the first",
+    ),
+    Fault(
+        "what short blocks hold is not written back", "value reused", "lower/kernel.py",
+        "[*ready, *before, whole, *after]", "[*ready, *before, whole]",
+        ("tests/test_short_blocks.py::test_compiled_and_interpreted_agree[a few components]",
+         "tests/test_blocks_at_rest.py::test_compiled_and_interpreted_agree[a root]"),
+        "who reads a tensor behind the block would find what was there before it",
+    ),
+    Fault(
         "the place of a winner forgets the step", "value reused", "plan/rolling_buffers.py",
         " or _counts_steps(found):", ":",
         ("tests/test_once_wrong.py::test_compiled_as_interpreted[the step of a winner in a rolling buffer]",),
