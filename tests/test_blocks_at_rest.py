@@ -52,6 +52,8 @@ CASES = {  # and when the block is at rest
         None),
     "every step counts": (block(FAR, ROOT, "n[t+1] = n[t] + 1", first="x[0] = a\nn[0] = 0", last="y = n[steps]"), None),
     "the step itself is asked": (block(FAR, ROOT.replace("> 1e-9", "> 1e-9 * t")), None),
+    "each step asks for something else": (
+        block("go[t] = sin(2 * t) > 0", "x[t+1] = 0.5 * x[t] + b if go[t] else x[t]"), None),
     "a step is added up": (block(FAR, ROOT, "y += x[t+1]", last=""), None),
     "all steps are kept": (block(FAR, ROOT, last="y[t] = x[t]"), None),
     "each for itself": (
