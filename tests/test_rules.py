@@ -106,6 +106,25 @@ def test_numbers_that_cancel_each_other_vanish(text: str, adjoint: str) -> None:
     ts.gradcheck(program, arrays)
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "2 * n[i] * 0.5 * m[i] * x[i]",
+        "0.5 * n[i] * 2 * m[i] * x[i]",
+        "1.0 * n[i] * m[i] * x[i]",
+        "n[i] * 1.0 * m[i] * x[i]",
+    ],
+)
+def test_whole_numbers_stay_real_where_a_number_made_them_so(value: str) -> None:
+    """Without it their product would not fit a word."""
+    program = ts.program(f"y[i] = {value}\nreturn y")
+    n = np.array([4_000_000_000, 3])
+    expected = n.astype(float) ** 2
+    seed = np.ones(2)
+    np.testing.assert_allclose(program.adjoint(wrt=["x"])({"n": n, "m": n, "x": seed, "y.grad": seed}), expected)
+    np.testing.assert_allclose(program.tangent(wrt=["x"])({"n": n, "m": n, "x": seed, "x.dot": seed}), expected)
+
+
 def test_they_do_so_in_each_term_of_a_sum() -> None:
     program = ts.program("r = sqrt(x ** 2 + y ** 2)")
     assert lines(program.tangent(wrt=["x", "y"]))[-1] == "r.dot = (x * x.dot + y * y.dot) / r"

@@ -102,3 +102,34 @@ def test_and_those_with_long_loops_or_names_of_two_types() -> None:
     steps = tuple(ir.Step(k, "", (statement,)) for k, statement in enumerate(two))
     assert short_blocks.as_one(replace(loop, body=steps)) is None
     assert short_blocks.as_one(replace(loop, body=steps[:1])) is not None
+
+
+BEYOND = {  # places that a tensor of one or two elements does not have, in branches that are not taken
+    "a place beyond": ("for t:\n    a[0] = a[0] + 1 + (a[7] if size(a, 0) > 7 else 0)", {"a": np.zeros(1), "t": 3}),
+    "on the last axis": (
+        "for t:\n    a[0,0] = a[0,0] + 1 + (a[0,7] if size(a, 1) > 7 else 0)", {"a": np.zeros((1, 1)), "t": 3}),
+    "an empty one": ("for t:\n    a[0] = a[0] + 1 if size(a, 0) > 0", {"a": np.zeros(0), "t": 3}),
+    "a number that is given": (
+        "m: int\nfor t:\n    a[m] = a[m] + 1\n    a[0] = a[m] + (a[6] if m > 6 else 0)",
+        {"a": np.ones(2), "m": 1, "t": 3}),
+    "a slice that rolls": (
+        "x[i]: array\nfor t:\n    p[t,i] = x[i] * t\n    q[t] = p[t,0] + (p[t,5] if size(i) > 5 else 0)\nreturn q",
+        {"x": np.ones(2), "t": 3}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_registers_hold_no_more_than_there_is(name: str) -> None:
+    """They would be filled from beyond the tensor, and go back there."""
+    text, arrays = BEYOND[name]
+    program = ts.program(text)
+    size = max(array.size for array in arrays.values() if isinstance(array, np.ndarray))
+    held = re.findall(r"held\d+ = np.empty\((\d+),", program.source(arrays))
+    assert all(int(count) <= size for count in held)
+    check(program, arrays)
+
+
+def test_and_as_much_as_is_named() -> None:
+    program = ts.program("for t:\n    a[1] = a[0] + 1\n    a[0] = a[1] * 2")
+    assert "held0 = np.empty(2," in program.source(a=np.zeros(100), t=3)
+    check(program, {"a": np.arange(100.0), "t": 4})

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from . import ir
 from .functions import INDEX_FUNCTIONS
 from .ir import Binary, Call, Expr, Number
+from .types import is_derivative
 
 ZERO, ONE = Number(0), Number(1)
 WHOLE: dict[str, Callable[..., int]] = {  # the arithmetic of indices and sizes, in Python's own numbers
@@ -86,9 +87,9 @@ def negate(a: Expr) -> Expr:
 def multiply(a: Expr, b: Expr) -> Expr:
     if is_zero(a) or is_zero(b):
         return ZERO
-    if is_one(a):
+    if is_one(a) and (_integers(a) or _is_real(b)):  # `1.0 * n` makes a real number of a whole one
         return b
-    if is_one(b):
+    if is_one(b) and (_integers(b) or _is_real(a)):
         return a
     if isinstance(a, Number) and isinstance(b, Number) and _integers(a, b):
         return Number(a.value * b.value)
@@ -104,21 +105,37 @@ def multiply(a: Expr, b: Expr) -> Expr:
     return Binary("*", a, b)
 
 
-def _without(product: Expr, number: int | float) -> Expr | None:
+def _without(node: Expr, number: int | float) -> Expr | None:
     """`x * y` of `x * 2 * y` and 0.5: a product, or a sum of such, without the factor that a number cancels. None if
-    it has none."""
-    match product:
+    it has none, or if whole numbers were left to themselves: they might not fit a word then."""
+    match node:
         case Binary(operator="+" | "-" as operator, left=left, right=right):
             one, other = _without(left, number), _without(right, number)
             return None if one is None or other is None else Binary(operator, one, other)
+    found = _cancelled(node, number)
+    return found if found is not None and _is_real(found) else None
+
+
+def _cancelled(product: Expr, number: int | float) -> Expr | None:
+    match product:
         case Binary(operator="*", left=Number(value=value), right=rest) if value * number == 1:
             return rest
         case Binary(operator="*", left=rest, right=Number(value=value)) if value * number == 1:
             return rest
         case Binary(operator="*" | "/" as operator, left=left, right=right):
-            cancelled = _without(left, number)
-            return None if cancelled is None else Binary(operator, cancelled, right)
+            found = _cancelled(left, number)
+            return None if found is None else Binary(operator, found, right)
     return None
+
+
+def _is_real(product: Expr) -> bool:
+    """Whether a product begins with a derivative, or has one as its second factor: no two whole numbers meet in it."""
+    chain: list[Expr] = []
+    while isinstance(product, Binary) and product.operator in ("*", "/"):
+        chain.append(product.right)
+        product = product.left
+    first = [product, *reversed(chain)][:2]
+    return any(isinstance(factor, ir.Access) and is_derivative(factor.tensor) for factor in first)
 
 
 def divide(a: Expr, b: Expr) -> Expr:

@@ -11,13 +11,15 @@ from ..language import ir
 from ..language.affine import affine
 from ..language.ir import Number
 from .layout import PanelsOf
-from .roles import Mode
+from .roles import LINE, Mode
 from .scope import Range
 from .tiling import Side, Tiling
 
 SHARED = 1 << 14  # elements of panels for which a kernel of their own pays
 
-ROW, COLUMN, FIRST, LANE, CHUNK = (Variable(name, WORD) for name in ("row", "column", "first", "lane", "chunk"))
+ROW, COLUMN, FIRST, PANEL, LANE, CHUNK = (
+    Variable(name, WORD) for name in ("row", "column", "first", "panel", "lane", "chunk")
+)
 
 
 class Panels:
@@ -47,7 +49,8 @@ class Panels:
         """Panels of all that a statement reads of an operand, before the strips of some nest around it: each thread has
         its own, or packs a part of those that all share."""
         panel = self.memory(side, self.size_ahead(side))
-        along, size = side.operand.along, side.size
+        along, panels = side.operand.along, self.panels_in_line(side)
+        size = panels * side.size
         with ExitStack() as around:
             for name in self.loops_of(side):
                 around.enter_context(self.scope.loop(name, *self.tiling.ranges[name]))
@@ -55,10 +58,18 @@ class Panels:
             begin, step = (low + PART * size, PARTS * size) if self.shared(side) else (low, word(size))
             around.enter_context(self.scope.counted(FIRST, begin, high, step))
             self.scope.set(self.layout.index(along).name, least(FIRST, high - size))
-            self.pack(side, panel, self.place_ahead(side, FIRST))
+            self.pack(side, panel, self.place_ahead(side, FIRST), panels)
 
-    def pack(self, side: Side, panel: Memory, place: Value) -> None:
-        """Copies one panel: for each step of the sum, the elements that a tile spans, side by side."""
+    def panels_in_line(self, side: Side) -> int:
+        """Panels that are packed together: those that share lines of memory, each of which is read once then."""
+        size, index = side.size * self.tiling.dtype.itemsize, side.operand.along
+        if side.moves[index] != 1 or size >= LINE or LINE % size or self.tiling.found.masks or self.tiling.found.bounds:
+            return 1
+        panels, known = LINE // size, self.layout.is_constant(index) and index not in self.layout.least
+        return panels if known and self.layout.count(index) % (panels * side.size) == 0 else 1
+
+    def pack(self, side: Side, panel: Memory, place: Value, panels: int = 1) -> None:
+        """Copies a panel, or some: for each step of the sum, the elements that a tile spans, side by side."""
         tiling, scope = self.tiling, self.scope
         loops: list[tuple[Variable, Range]] = []
         terms, step = [], side.size
@@ -75,10 +86,16 @@ class Panels:
         lanes = (LANE, (ZERO, word(side.size)))
         along = side.moves[side.operand.along]
         access = side.operand.access
+        number: Value = ZERO
+        if panels > 1:
+            loops.append((PANEL, (ZERO, word(panels))))
+            terms.append(PANEL * (side.size * tiling.steps))
+            number = PANEL * side.size
         with ExitStack() as around:
             for variable, (low, high) in [*loops, lanes] if along == 1 else [lanes, *loops]:
                 around.enter_context(scope.counted(variable, low, high))
-            value: Value = Load(self.layout.tensor(access.tensor), self.write.offset(access) + LANE * along)
+            at = total([self.write.offset(access), number, LANE * along])
+            value: Value = Load(self.layout.tensor(access.tensor), at)
             if tiling.found.masks and side is tiling.b:
                 value = kernel.Choice(self.inside_masks(), value, kernel.number(0, tiling.type), lazy=True)
             scope.store(panel, total([place, *terms, LANE]), value)

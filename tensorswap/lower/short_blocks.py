@@ -37,7 +37,7 @@ class Held:
 
 
 def held_in(block: language.Block, layout: Layout) -> list[Held]:
-    """What the steps of a block write, and is small, whatever sizes are variables of the kernel."""
+    """What the steps of a block write, and is small: as much of it as the text names, and memory has."""
     found: list[Held] = []
     accesses = [a for s in statements_in(block) for a in (s.target, *s.reads)]
     for name in dict.fromkeys(s.target.tensor for s in statements_in(block)):
@@ -46,7 +46,7 @@ def held_in(block: language.Block, layout: Layout) -> list[Held]:
             places = [_most(place, layout) for place in access.indices]
             strides = layout.strides(name)
             last = max(last, sum(SMALL if p is None else p * s for p, s in zip(places, strides, strict=True)))
-        if last < SMALL and name not in layout.cuts:
+        if last < min(SMALL, layout.elements(name)) and name not in layout.cuts:
             found.append(Held(name, Memory(f"held{len(found)}", layout.tensor(name).type), last + 1))
     return found
 

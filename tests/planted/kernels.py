@@ -12,6 +12,12 @@ FOUND = "tests/test_compiled.py::test_programs_that_once_went_wrong"
 
 FAULTS = (
     Fault(
+        "registers hold more than there is", "out of bounds", "lower/short_blocks.py",
+        "if last < min(SMALL, layout.elements(name)) and", "if last < SMALL and",
+        ("tests/test_short_blocks.py::test_registers_hold_no_more_than_there_is[a place beyond]",),
+        "a block would read and write beyond a tensor",
+    ),
+    Fault(
         "what stays in registers is not written back", "dropped factor", "lower/kernel.py",
         "                    scope.add(one.stored(self.layout.tensor(one.tensor)))", "                    pass",
         ("tests/test_register_blocks.py::test_all_lengths[downwards-float64]",),

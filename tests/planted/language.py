@@ -50,6 +50,13 @@ FAULTS = (
         "a gradient would lack a factor",
     ),
     Fault(
+        "numbers cancel where whole ones are left", "value reused", "language/build.py",
+        "return found if found is not None and _is_real(found) else None", "return found",
+        ("tests/test_rules.py::test_whole_numbers_stay_real_where_a_number_made_them_so"
+         "[2 * n[i] * 0.5 * m[i] * x[i]]",),
+        "their product wraps where the value did not",
+    ),
+    Fault(
         "a number cancels one term of a sum alone", "dropped factor", "language/build.py",
         "return None if one is None or other is None else Binary(operator, one, other)",
         "return None if one is None else Binary(operator, one, other or right)",
