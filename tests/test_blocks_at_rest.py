@@ -84,7 +84,7 @@ def test_when_a_block_is_at_rest(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 @given(a=st.floats(0.1, 50), b=st.floats(0.1, 50), steps=st.integers(1, 60))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 def test_compiled_and_interpreted_agree(name: str, a: float, b: float, steps: int) -> None:
     program = ts.program(CASES[name][0])
     arrays = given_to(program, arguments(a, b, steps))

@@ -206,7 +206,8 @@ def tile_text(tile: ir.Tile) -> str:
     for k in range(depth):
         lines.append(f"{indent}for k{k} in range(count{k}):")
         indent += "    "
-    in_a = " + ".join(("row * a_row", "column * a_column", *(f"k{k} * a_step{k}" for k in range(depth))))
+    windows = ["column * a_column"] if tile.form == "dot" else []
+    in_a = " + ".join(("row * a_row", *windows, *(f"k{k} * a_step{k}" for k in range(depth))))
     in_b = " + ".join(("column * b_column", *(f"k{k} * b_step{k}" for k in range(depth))))
     lines.append(f"{indent}total = total + a[a_at + {in_a}] * b[b_at + {in_b}]")
     lines += [
