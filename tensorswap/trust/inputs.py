@@ -426,17 +426,16 @@ def _ranges(bound: Bound) -> dict[str, tuple[int, int]]:
     """The least and greatest value of each input that is used to gather, so that all that it reads is in bounds."""
     found: dict[str, tuple[int, int]] = {}
     for statement in bound.loops.statements:
-        sure = [] if statement.guard else [*always_read(statement.target, statement.value)]
         for access in (n for n in statement.nodes if isinstance(n, ir.Access)):
             for axis, place in enumerate(access.indices):
                 names = [a.tensor for a in _outermost(place) if a.tensor in bound.arrays]
-                ends = _ends(place, names, bound)
-                if not names or ends is None:
+                ends = _ends(place, names, bound) if names else None
+                if ends is None:
                     continue
                 least = max(0, -ends(0, 0)[0])
                 most = _most(ends, least, bound.sizes.shapes[access.tensor][axis])
                 if most is None:
-                    if access in sure:
+                    if not statement.guard and access in always_read(statement.target, statement.value):
                         raise _too_short(bound, access, axis, names[0], ends(least, least)[1] + 1)
                     continue
                 for name in names:

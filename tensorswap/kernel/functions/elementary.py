@@ -45,9 +45,11 @@ TANH = {
 
 
 def reduced(x: Real, low: Real | None = None, exact: bool = False) -> tuple[Real, Word]:
-    """p, n with exp(x + low) = (1 + p) 2^n; of n, only the low bits count. Exact: p has what its rounding lost."""
-    shifted = x * 1.4426950408889634 + x.magic
-    n = shifted - x.magic
+    """p, n with exp(x + low) = (1 + p) 2^n. Exact: p has what its rounding lost. Of the word for n only the low bits
+    count, and they hold twice the bias of exponents more than n."""
+    magic = x.magic + 2 * x.bias
+    shifted = x * 1.4426950408889634 + magic
+    n = shifted - magic
     high_part, low_part = LN2[x.size]
     most = x - n * high_part
     r = most - n * low_part
@@ -60,14 +62,15 @@ def reduced(x: Real, low: Real | None = None, exact: bool = False) -> tuple[Real
 
 
 def power(n: Word, like: Real) -> Real:
-    """2^n, a normal number."""
-    return ((n << like.digits) + like.one).real()
+    """2^n, a normal number, for n as `reduced` has it."""
+    return ((n << like.digits) - like.one).real()
 
 
 def halves(n: Word, like: Real) -> tuple[Real, Real]:
-    """2^n in two factors, so that neither leaves the range of normal numbers."""
+    """2^n in two factors, so that neither leaves the range of normal numbers, for n as `reduced` has it: half of it is
+    the exponent of each, with its bias."""
     half = (n << (like.digits - 1)) & -(1 << like.digits)
-    return (half + like.one).real(), ((n << like.digits) - half + like.one).real()
+    return half.real(), ((n << like.digits) - half).real()
 
 
 def exp(x: Real) -> Real:
