@@ -50,7 +50,7 @@ RECURRENCES = {
 @pytest.mark.parametrize("name", RECURRENCES)
 def test_all_lengths(name: str, dtype: Any) -> None:
     program = ts.program(f"{RECURRENCES[name]}\nreturn Y")
-    for points, steps in ((1, 2), (63, 1), (63, 5), (640, 2), (1111, 1), (1111, 5)):
+    for points, steps in ((1, 2), (63, 5), (640, 1), (1111, 5)):
         given = {"x": R.uniform(-1, 1, points).astype(dtype), "c": R.uniform(-1, 1, steps).astype(dtype)}
         check(program, given)
 

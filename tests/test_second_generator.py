@@ -37,13 +37,13 @@ def test_values_agree_with_plain_python_loops(part: int) -> None:
 
 @pytest.mark.parametrize("part", range(10))
 def test_no_pass_changes_what_a_program_computes(part: int) -> None:
-    fresh("passes", 300, part)
+    fresh("passes", 220, part)
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("part", range(10))
 def test_compiled_calls_agree_with_the_interpreter(part: int) -> None:
-    fresh("compiled", 30, part)
+    fresh("compiled", 24, part)
 
 
 @pytest.mark.parametrize("part", range(2))
