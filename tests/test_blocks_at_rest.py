@@ -80,6 +80,9 @@ def test_when_a_block_is_at_rest(name: str) -> None:
     (found,) = [item for item in work.loops.body if isinstance(item, ir.Block)]
     rest = at_rest(found, work.sizes, ())
     assert (None if rest is None else expression(rest)) == expected
+    told = [line for row in program.plan(given_to(program, arguments())).rows for line in row.ends]
+    ends = "the steps of t end with the first that changes nothing: where "
+    assert told == ([] if expected is None else [ends + expected])
 
 
 @pytest.mark.parametrize("name", CASES)

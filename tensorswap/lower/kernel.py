@@ -40,10 +40,11 @@ from ..plan.work import statements_in
 from . import short_blocks
 from .contraction import ContractionWriter
 from .expression import Expressions
+from .held import in_place
 from .layout import CopiesOf, Cut, Layout, PanelsOf, Tensor
 from .plain import PlainWriter
 from .reduction import accumulated, combined, first_value
-from .register_blocks import Chunks, at_once, chunks_of, held_by, in_place, parted
+from .register_blocks import Chunks, at_once, chunks_of, held_by, parted
 from .roles import Roles
 from .scope import Scope
 from .together import Shared, grouped, write_together
@@ -265,13 +266,12 @@ class KernelWriter:
             self.scope.add(replace(loop, often=True))
             return
         tensor, held = self.layout.tensor, short_blocks.held_in(block, self.layout)
-        with short_blocks.in_place(held, self.layout):
+        with in_place(held, self.layout):
             whole = short_blocks.as_one(self.step_by_step(block))
         assert whole is not None, "a block is as short as it was before"
-        ready = [kernel.Hold(one.memory, one.elements) for one in held]
-        before = [one.copied(tensor(one.tensor), one.memory) for one in held]
-        after = [one.copied(one.memory, tensor(one.tensor)) for one in held]
-        self.scope.add(self.outlined(short_blocks.comment_of(loop), [*ready, *before, whole, *after]))
+        before = [part for one in held for part in (one.declared, one.loaded(tensor(one.tensor)))]
+        after = [one.stored(tensor(one.tensor)) for one in held]
+        self.scope.add(self.outlined(short_blocks.comment_of(loop), [*before, whole, *after]))
 
     def step_by_step(self, block: ir.Block) -> For:
         with self.scope.collected() as written, self.steps_of(block):

@@ -6,8 +6,7 @@ One step after the other over all points, each would load what the one before ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,14 +17,11 @@ from ..kernel.ir import (
     ZERO,
     Body,
     For,
-    Hold,
     If,
-    Load,
     Memory,
     Role,
     Set,
     Statement,
-    Store,
     Value,
     Variable,
     word,
@@ -35,6 +31,7 @@ from ..language import ir
 from ..language.build import conjunction, conjuncts
 from ..language.ir import Expr, Index
 from ..plan.first_writes import Planned
+from .held import Held
 from .layout import Cut, Layout
 from .scope import Scope
 from .together import loops_shared
@@ -109,35 +106,6 @@ def _stays(block: ir.Block, statements: Sequence[Planned], index: str, scope: Sc
     return len(types) == 1 and types <= {np.dtype(np.float32), np.dtype(np.float64)}
 
 
-@dataclass(frozen=True)
-class Held:
-    """The elements of a tensor at the points of a chunk, in memory of their own, which becomes registers: LLVM makes
-    those of memory that nobody else sees, and not of a tensor where several steps are written out."""
-
-    tensor: str
-    axis: int
-    cut: Cut
-    memory: Memory
-    place: Value  # of the first one in the tensor's memory
-    lanes: int
-    vectors: int
-
-    @property
-    def declared(self) -> Statement:
-        return Hold(self.memory, self.lanes * self.vectors)
-
-    def loaded(self, whole: Memory) -> Statement:
-        return self._copy(lambda lane: Store(self.memory, lane, Load(whole, self.place + lane)))
-
-    def stored(self, whole: Memory) -> Statement:
-        return self._copy(lambda lane: Store(whole, self.place + lane, Load(self.memory, lane)))
-
-    def _copy(self, copied: Callable[[Variable], Statement]) -> Statement:
-        lane = Variable("lane", WORD)
-        count = self.lanes * self.vectors
-        return For(lane, ZERO, word(count), ONE, (copied(lane),), at_once=(self.lanes, self.vectors))
-
-
 def held_by(chunks: Chunks, layout: Layout, chunk: Variable) -> list[Held]:
     """What the steps write: each tensor that has one element at a point."""
     targets = {s.target.tensor: s.target for s in chunks.statements if Index(chunks.index) in s.target.indices}
@@ -149,26 +117,9 @@ def held_by(chunks: Chunks, layout: Layout, chunk: Variable) -> list[Held]:
         cut = layout.cuts.get(name, {}).get(axis)
         place = chunk if cut is None else chunk - cut.low
         memory = Memory(f"held{len(found)}", layout.tensor(name).type)
-        found.append(Held(name, axis, Cut(chunk, chunks.points), memory, place, chunks.lanes, chunks.vectors))
+        cut_here, at_once = (axis, Cut(chunk, chunks.points)), (chunks.lanes, chunks.vectors)
+        found.append(Held(name, memory, chunks.points, place, cut_here, at_once))
     return found
-
-
-@contextmanager
-def in_place(held: Sequence[Held], layout: Layout) -> Iterator[None]:
-    """While accesses go to what is held."""
-    tensors, cuts = dict(layout.tensors), dict(layout.cuts)
-    for one in held:
-        layout.tensors[one.tensor] = one.memory
-        layout.cuts[one.tensor] = {**layout.cuts.get(one.tensor, {}), one.axis: one.cut}
-    try:
-        yield
-    finally:
-        for one in held:
-            layout.tensors[one.tensor] = tensors[one.tensor]
-            if one.tensor in cuts:
-                layout.cuts[one.tensor] = cuts[one.tensor]
-            else:
-                del layout.cuts[one.tensor]
 
 
 @dataclass(frozen=True)

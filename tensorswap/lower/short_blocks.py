@@ -7,33 +7,20 @@ tensors that the steps write have memory of the function's own meanwhile, of whi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 from ..kernel import ir
-from ..kernel.ir import ONE, WORD, ZERO, Body, For, If, Leave, Load, Memory, Set, Statement, Step, Store, Type
+from ..kernel.ir import Body, For, If, Leave, Memory, Set, Statement, Step, Store, Type
 from ..language import ir as language
 from ..language.ir import Expr, Number
 from ..plan.work import statements_in
+from .held import Held
 from .layout import Layout
 
 MOST = 48  # assignments: compilers take longer for one long function than for many
 ROUNDS = 8  # of a loop that is written out
 SMALL = 8  # numbers of a tensor that registers have room for
-
-
-@dataclass(frozen=True)
-class Held:
-    """A tensor in memory of the function's own."""
-
-    tensor: str
-    memory: Memory
-    elements: int
-
-    def copied(self, source: Memory, target: Memory) -> Statement:
-        k = ir.Variable("k", WORD)
-        return For(k, ZERO, ir.word(self.elements), ONE, (Store(target, k, Load(source, k)),), few=True)
 
 
 def held_in(block: language.Block, layout: Layout) -> list[Held]:
@@ -61,15 +48,6 @@ def _most(place: Expr, layout: Layout) -> int | None:
         case language.Binary(operator="%", right=Number(value=int(value))):
             return value - 1
     return None
-
-
-@contextmanager
-def in_place(held: Sequence[Held], layout: Layout) -> Iterator[None]:
-    """While accesses go to what is held."""
-    before = dict(layout.tensors)
-    layout.tensors |= {one.tensor: one.memory for one in held}
-    yield
-    layout.tensors |= {one.tensor: before[one.tensor] for one in held}
 
 
 def as_one(loop: For) -> For | None:

@@ -22,9 +22,7 @@ def plan_page(plan: PlanTable) -> str:
 
 
 def _cells(row: Row) -> list[str]:
-    how = f"{escape(row.how)}{note(f'safe: {row.why}')}"
-    if row.local:
-        how += note(f"never stored beyond a strip: {', '.join(row.local)}")
+    how = escape(row.how) + "".join(map(note, row.remarks))
     formulas = note(f"operations: {row.operations_formula}; bytes: {row.bytes_formula}")
     statements = "<br>".join(map(code, row.statements)) + formulas
     return [how, short(row.operations), f"{short(row.bytes)}B", statements]

@@ -17,6 +17,7 @@ from ..language import ir
 from ..language.build import ZERO, conjunction, opposite
 from ..language.ir import Expr, Number
 from ..language.sizes import Sizes
+from .work import spanning
 
 
 def at_rest(block: ir.Block, sizes: Sizes, fixed: Collection[str]) -> Expr | None:
@@ -55,18 +56,12 @@ def _begins_anew(
     for statement in (s for s in statements if name in {s.target.tensor, *ir.tensors_read(s)}):
         if name in ir.tensors_read(statement) or statement.operator != "=" or statement.guard is not None:
             return False
-        alone: list[tuple[int, Expr]] = []
-        names: list[str] = []
-        for axis, (place, size) in enumerate(zip(statement.target.indices, sizes.shapes[name], strict=True)):
-            bare = ir.bare(place)
-            if (size == 1 and place == ZERO) or (bare in fixed and all(a.indices[axis] == place for a in accesses)):
-                continue
-            if isinstance(place, Number):
-                alone.append((axis, place))
-            elif bare is None or bare in names or bare in nested or sizes.index[bare] != size:
-                return False
-            else:
-                names.append(bare)
+        places = list(enumerate(statement.target.indices))
+        alone = [(k, p) for k, p in places if isinstance(p, Number) and sizes.shapes[name][k] > 1]
+        own = [k for k, p in places if ir.bare(p) in fixed and all(a.indices[k] == p for a in accesses)]
+        names = spanning(statement.target, sizes, {*own, *(k for k, _ in alone)})
+        if names is None or {*names} & {*nested}:
+            return False
         parts.update(alone)
         if not alone or (len({axis for axis, _ in parts}) == 1 and len(parts) == sizes.shapes[name][alone[0][0]]):
             return True

@@ -17,6 +17,7 @@ from ..language.build import conjuncts
 from ..language.ir import Expr, Number
 from ..language.sizes import Sizes
 from ..rules.complete_reads import complete_when_read
+from .work import spanning
 
 FAR = 2**62  # beyond all steps
 Place = tuple[int, ir.Statement, tuple[ir.Block, ...]]
@@ -56,10 +57,8 @@ def slice_by_slice(loops: ir.Loops, sizes: Sizes, name: str) -> set[int]:
 def _writer(place: Place, axis: int, sizes: Sizes) -> _OfSlices | None:
     number, statement, blocks = place
     target = statement.target
-    names = [ir.bare(e) for k, e in enumerate(target.indices) if k != axis]
-    shape = [size for k, size in enumerate(sizes.shapes[target.tensor]) if k != axis]
-    whole = all(name is not None and sizes.index[name] == size for name, size in zip(names, shape, strict=True))
-    if not whole or len({*names}) < len(names) or len(blocks) > 1 or statement.operator not in ("=", *ir.SUM):
+    names = spanning(target, sizes, {axis})
+    if names is None or len(blocks) > 1 or statement.operator not in ("=", *ir.SUM):
         return None
     block = blocks[0] if blocks else None
     steps = {block.index} if block is not None else set()

@@ -41,7 +41,7 @@ from ..language import ir
 from ..language.bounds import numbers
 from ..language.ir import Expr, Number
 from .step_slices import Slices, accesses_in, along, offset, own_index
-from .work import Draft, Work, is_contraction, statements_in
+from .work import Draft, Work, is_contraction, spanning, statements_in
 
 SMALL = 8  # numbers of a slice that zeros are written to in each step
 
@@ -182,14 +182,9 @@ def _begins(work: Work, fold: Slices) -> ir.Statement | None:
     (first, blocks), others = located[0], located[1:]
     if first.target.tensor != fold.tensor or first.guard is not None or fold.tensor in ir.tensors_read(first):
         return None
-    names: list[str] = []
-    for axis, size in enumerate(work.sizes.shapes[fold.tensor]):
-        name = ir.bare(first.target.indices[axis])
-        if axis == fold.axis or (size == 1 and first.target.indices[axis] == Number(0)) or axis in fold.apart:
-            continue
-        if name is None or name in (*names, fold.block.index, *fold.around) or work.sizes.index[name] != size:
-            return None
-        names.append(name)
+    names = spanning(first.target, work.sizes, {fold.axis, *fold.apart})
+    if names is None or {*names} & {fold.block.index, *fold.around}:
+        return None
     inner = {block.index for block in blocks}
     if not {*first.indices} <= {*names, *inner, fold.block.index, *fold.around}:
         return None  # a sum
@@ -229,16 +224,14 @@ def _places_read(fold: Slices, statements: Sequence[ir.Statement] | None = None)
 
 def _writes_whole_slice(work: Work, statement: ir.Statement, fold: Slices) -> bool:
     """Whether each step writes every element of its slice, once."""
-    names = [ir.bare(e) for k, e in enumerate(statement.target.indices) if k != fold.axis]
-    shape = [n for k, n in enumerate(work.sizes.shapes[statement.target.tensor]) if k != fold.axis]
+    names = spanning(statement.target, work.sizes, {fold.axis})
     if statement.guard is not None and not fold.unwritten:
         return False
-    if None in names or len(set(names)) < len(names) or fold.block.index in names:
+    if names is None or fold.block.index in names:
         return False
     if any(i not in names for i in ir.candidates(statement) if i not in ir.index_names(statement.target)):
         return False
-    whole = all(work.sizes.index[name or ""] == size for name, size in zip(names, shape, strict=True))
-    return whole and (statement.operator == "=" or statement.operator == "+=")
+    return statement.operator == "=" or statement.operator == "+="
 
 
 def _folded(work: Work, folds: list[Slices]) -> Work:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ..language import ir
 from ..language.build import conjuncts
 from ..language.counting import Formula, axis_name, operations, shown
+from ..language.render import expression as show_expression
 from ..language.render import statement as show_statement
 from ..language.sizes import Sizes
 from ..lazy import method
+from .at_rest import at_rest
 from .nest import Nest
 
 
@@ -28,6 +30,12 @@ class Row:
     operations_formula: str
     bytes_formula: str
     local: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()  # blocks that need not take all their steps, and when they end
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        kept = (f"never stored beyond a strip: {', '.join(self.local)}",) if self.local else ()
+        return (f"safe: {self.why}", *kept, *self.ends)
 
 
 @dataclass(frozen=True)
@@ -50,9 +58,7 @@ class PlanTable:
             first, *rest = row.statements
             lines.append(f"{number:<8}{row.how:<{width}}{short(row.operations):>10}{short(row.bytes):>10}  {first}")
             lines += [f"{'':<{28 + width}}  {text}" for text in rest]
-            lines.append(f"{'':<8}safe: {row.why}")
-            if row.local:
-                lines.append(f"{'':<8}never stored beyond a strip: {', '.join(row.local)}")
+            lines += [f"{'':<8}{remark}" for remark in row.remarks]
             lines.append(f"{'':<8}operations: {row.operations_formula}; bytes: {row.bytes_formula}")
         operations, moved = (sum(getattr(r, name) for r in self.rows) for name in ("operations", "bytes"))
         lines.append(f"{'total':<{8 + width}}{short(operations):>10}{short(moved):>10}")
@@ -89,8 +95,25 @@ def row(nest: Nest, sizes: Sizes, width: int) -> Row:
         count += width * math.prod(sizes.shapes[access.tensor])
     return Row(
         tuple(show_statement(s) for s in statements), _how(nest), nest.why, round(total), count,
-        shown(work), shown(moved), tuple(sorted(local)),
+        shown(work), shown(moved), tuple(sorted(local)), tuple(_ends(nest.items, sizes, _steps(nest))),
     )  # fmt: skip
+
+
+def _steps(nest: Nest) -> frozenset[str]:
+    return frozenset() if nest.block is None else frozenset({nest.block.index})
+
+
+def _ends(items: Iterable[Nest | ir.Item], sizes: Sizes, around: frozenset[str]) -> Iterator[str]:
+    """When blocks end before their last step."""
+    for item in items:
+        if isinstance(item, Nest):
+            yield from _ends(item.items, sizes, around)
+        elif isinstance(item, ir.Block):
+            yield from _ends(item.body, sizes, around | {item.index})
+            rest = at_rest(item, sizes, around)
+            if rest is not None:
+                where = show_expression(rest)
+                yield f"the steps of {item.index} end with the first that changes nothing: where {where}"
 
 
 def _joining(nest: Nest, shape: tuple[int, ...], width: int) -> Row:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from itertools import count
@@ -11,7 +11,7 @@ from itertools import count
 import numpy as np
 
 from ..language import ir
-from ..language.build import ONE, divide, multiply, product
+from ..language.build import ONE, ZERO, divide, multiply, product
 from ..language.ir import Expr, Number
 from ..language.sizes import Sizes
 from ..language.types import Kind, Types, infer_types
@@ -114,9 +114,22 @@ def for_each_statement(
 
 def whole_axes(access: ir.Access, sizes: Sizes) -> list[str] | None:
     """The indices of an access to all of a tensor, each along an axis of its own; None for any other."""
-    names = [e.name for e in access.indices if isinstance(e, ir.Index)]
-    whole = tuple(sizes.index[name] for name in names) == sizes.shapes[access.tensor]
-    return names if whole and len(set(names)) == len(access.indices) else None
+    names = spanning(access, sizes)
+    return names if names is not None and len(names) == len(access.indices) else None
+
+
+def spanning(access: ir.Access, sizes: Sizes, besides: Collection[int] = ()) -> list[str] | None:
+    """The indices of an access to all of a tensor, or, besides some axes, of a slice of it: each along an axis of its
+    own, of which it has all; place 0 is all of an axis of length one. None for any other."""
+    names: list[str] = []
+    for axis, (place, size) in enumerate(zip(access.indices, sizes.shapes[access.tensor], strict=True)):
+        if axis in besides or (size == 1 and place == ZERO):
+            continue
+        name = ir.bare(place)
+        if name is None or name in names or sizes.index[name] != size:
+            return None
+        names.append(name)
+    return names
 
 
 def same_order(old: ir.Statement, new: ir.Statement) -> bool:

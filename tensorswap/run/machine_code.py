@@ -35,6 +35,18 @@ def codegen() -> Any:
         return cpu_target.target_context.codegen()
 
 
+def settings(level: int) -> dict[str, Any]:
+    """Numba's settings of a target machine at one of LLVM's levels: what it runs on, and for which CPU."""
+    options: dict[str, Any] = {"opt": level}
+    codegen()._customize_tm_options(options)
+    return {"triple": binding.get_process_triple(), **options}
+
+
+def target_machine(triple: str, **options: Any) -> Any:
+    """A target machine with these settings."""
+    return binding.Target.from_triple(triple).create_target_machine(**options)
+
+
 def target() -> Target:
     """What modules are compiled for here."""
     return Target(str(binding.get_process_triple()), str(codegen().target_data), f"level {tuning.level}")
@@ -52,9 +64,7 @@ def machine(effort: Effort = Effort.LOOPS) -> Iterator[Any]:
     try:
         taken = idle.pop()
     except IndexError:
-        options: dict[str, Any] = {"opt": wanted}
-        codegen()._customize_tm_options(options)
-        taken = for_ever(binding.Target.from_triple(binding.get_process_triple()).create_target_machine(**options))
+        taken = for_ever(target_machine(**settings(wanted)))
     try:
         yield taken
     finally:
