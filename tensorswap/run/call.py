@@ -25,7 +25,7 @@ from .alone import is_alone
 from .arguments import as_array, bind, defaults
 from .cores import cores
 from .kept import Plans
-from .products import by_library
+from .products import Products, by_library
 from .ready import Ready, Runs, Undecided
 from .safe import deciding, joined, ranges_of_types, secured
 
@@ -86,6 +86,7 @@ class Caller:
         self.in_steps = in_steps
         self.prepared: dict[Signature, Prepared] = {}
         self.again: Again | None = None  # for a call like the last one
+        self.by_library: Callable[[Way, bool, ctypes.c_int64], Way] | None = None  # the same, for large products
         self.last: dict[str, Any] | None = None  # arguments like those of the last call that was new
         self.standing = defaults(loops)
         self.sizing = {*loops.static_names, *loops.indices}  # names whose numbers are part of the program
@@ -115,6 +116,8 @@ class Caller:
             runs = known.runs
             if isinstance(runs, Ready) and can_be_made(runs, arguments, known.ranges):
                 self.again = known.again = known.again or Again(runs, arguments, known.ranges)
+            elif isinstance(runs, Products) and not known.convert and not known.ranges:
+                self.by_library = runs.way(arguments)
             return runs.run(arguments, known.convert)
         bound = bind(self.loops, arguments)
         self.last = {name: _like(value) for name, value in arguments.items()}
@@ -132,7 +135,7 @@ class Caller:
         """What takes the next calls: a direct call for those like the last, if there can be one, or what takes any."""
         again = self.again
         if again is None:
-            return otherwise
+            return otherwise if self.by_library is None else self.by_library(otherwise, single, watched)
         if again.direct is None:
             with NO_FORK:
                 from .direct import direct  # it asks for LLVM
