@@ -26,6 +26,8 @@ from .layout import Layout
 
 WORTHWHILE = 4  # steps of the sum below which a tile's start and end cost more than its middle
 REUSE = 16  # rows that a packed panel must serve to be worth its packing
+MANY = 96  # rows for which panels are worth their packing, if steps of a sum are far apart
+LONG = 64  # steps of a sum that are so many
 TURNED = 8  # columns, and steps of a sum, of a panel that is turned in registers, and serves FEW_ROWS well
 FEW_ROWS = 4
 LINE = 64  # bytes of a line of the cache
@@ -326,7 +328,8 @@ class Trial:
         if self.found.masks and ahead is None and self.in_row < REUSE:
             return None
         thrashing = self.thrashes(self.of_b) and (ahead is not None or self.in_row >= 4 * REUSE)
-        if self.of_b[b.along] == 1 and not self.found.masks and not thrashing:
+        jumping = self.jumps(self.of_b) and self.in_row >= MANY
+        if self.of_b[b.along] == 1 and not self.found.masks and not thrashing and not jumping:
             return replace(b, mode=Mode.DIRECT)
         if ahead is not None:
             return replace(b, mode=Mode.AHEAD, level=ahead)
@@ -385,6 +388,11 @@ class Trial:
         last = self.order[-1]
         step, steps = abs(moves[last]) * self.itemsize, self.layout.typical(last)
         return (steps >= 64 and step >= 1024 and step % 512 == 0) or (step > LINE and steps * LINE > NEAR)
+
+    def jumps(self, moves: dict[str, int]) -> bool:
+        """Whether each of many steps of a sum touches a line of memory of its own, in which others find nothing."""
+        last = self.order[-1]
+        return abs(moves[last]) * self.itemsize > LINE and self.layout.typical(last) >= LONG
 
     def ahead(self, operand: Operand, moves: dict[str, int], limit: int) -> int | None:
         """The outermost level of the nest at which the panels of an operand can be packed, if that is any gain: they

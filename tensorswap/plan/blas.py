@@ -12,7 +12,7 @@ from ..language import ir
 from ..language.sizes import Sizes
 from .work import product_of
 
-LARGE = 512
+LARGE = 400
 
 
 @dataclass(frozen=True)
