@@ -197,8 +197,9 @@ class Layout:
         return ir.transform(node, change)
 
 
-def constant_indices(loops: ir.Loops) -> frozenset[str]:
-    """Indices that run over an axis which is not the leading one: their sizes are in the strides anyway."""
+def constant_indices(loops: ir.Loops, sizes: Sizes) -> frozenset[str]:
+    """Indices that run over an axis which is not the leading one: their sizes are in the strides anyway. Those of one
+    value too: that is a loop less."""
     places = [
         (axis, place.name)
         for statement in loops.statements
@@ -208,4 +209,4 @@ def constant_indices(loops: ir.Loops) -> frozenset[str]:
     ]
     inner = {name for axis, name in places if axis}
     leading = {name for axis, name in places if axis == 0}
-    return frozenset(inner | (set(loops.indices) - leading))
+    return frozenset(i for i in loops.indices if i in inner or i not in leading or sizes.index[i] == 1)

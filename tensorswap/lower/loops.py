@@ -25,18 +25,20 @@ Inner = Callable[[list[Expr]], None]  # writes what stands inside all loops, for
 
 
 def loop_order(statement: ir.Statement, scope: Scope) -> list[str]:
-    """Target indices outside, candidates inside, and innermost the index with the most unit strides."""
+    """Target indices outside, of which those of one value outermost, candidates inside, and innermost the index with
+    the most unit strides."""
     layout = scope.layout
     names = [i for i in statement.indices if i not in scope.fixed]
     outer = [i for e in statement.target.indices for i in _names(e) if i in names]
-    order = list(dict.fromkeys([*outer, *names]))
+    alone = [i for i in outer if layout.is_constant(i) and layout.count(i) == 1]
+    order = list(dict.fromkeys([*alone, *outer, *names]))
     if not order:
         return order
     row = _row_of_a_gather(statement, order, layout)
     if row is not None:
         return [*(i for i in order if i != row), row]
     atoms = conjuncts(statement.guard)
-    best = max(order, key=lambda i: (score(statement, i, layout), order.index(i)))
+    best = max(order, key=lambda i: (i not in alone, score(statement, i, layout), order.index(i)))
     if score(statement, best, layout) > score(statement, order[-1], layout):
         others = [i for i in order if i != best]
         if bounds_alone(scope, best, atoms, others):

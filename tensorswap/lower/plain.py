@@ -23,6 +23,7 @@ from .winner import WinnerWriter
 UNROLL = 16  # terms of a sum that are written out rather than looped over
 JAM = 8  # steps of a sum that are added in one go
 LONG = 16  # elements of a loop for which that pays
+AGAIN = 16  # rows of a product that run for each few steps of its sum, at most
 
 
 class PlainWriter:
@@ -161,6 +162,8 @@ class PlainWriter:
     def jammed(self, statement: ir.Statement, order: list[str]) -> None:
         *outer, summed, along = order
         scope = self.scope
+        again = self.read_again(statement, order)
+        outer = [i for i in outer if i not in again]
         atoms = conjuncts(statement.guard)
         statement = replace(statement, guard=conjunction(a for a in atoms if along in ir.index_names(a)))
         with ExitStack() as around:
@@ -176,6 +179,15 @@ class PlainWriter:
             ]
             split = low + (high - low) // JAM * JAM
             with scope.counted(self.layout.index(summed), low, split, word(JAM)):
-                self.points(statement, [along], terms, False)
+                self.points(statement, [*again, along], terms, False)
             with scope.counted(self.layout.index(summed), split, high):
-                self.points(statement, [along], [statement.value], False)
+                self.points(statement, [*again, along], [statement.value], False)
+
+    def read_again(self, statement: ir.Statement, order: list[str]) -> list[str]:
+        """The indices of a few rows of a product, for each of which the same lines are read: they run for each few
+        steps of its sum, so that those lines are still near."""
+        *outer, summed, along = order
+        lines = [a for a in statement.reads if {summed, along} <= ir.index_names(a)]
+        again = [i for i in outer if lines and not any(i in ir.index_names(a) for a in lines)]
+        few = math.prod(self.layout.count(i) for i in again) <= AGAIN
+        return again if few and statement.guard is None and not any(i in self.scope.strips for i in again) else []

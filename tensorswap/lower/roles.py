@@ -28,6 +28,7 @@ WORTHWHILE = 4  # steps of the sum below which a tile's start and end cost more 
 REUSE = 16  # rows that a packed panel must serve to be worth its packing
 MANY = 96  # rows for which panels are worth their packing, if steps of a sum are far apart
 LONG = 64  # steps of a sum that are so many
+FEWEST, FEWER = (8, 1 << 16), (13, 1 << 18)  # rows below which tiles do not pay for a matrix of so many bytes
 TURNED = 8  # columns, and steps of a sum, of a panel that is turned in registers, and serves FEW_ROWS well
 FEW_ROWS = 4
 LINE = 64  # bytes of a line of the cache
@@ -144,7 +145,7 @@ class Roles:
 
     def find(self) -> Contraction | None:
         product = self.product()
-        if product is None:
+        if product is None or self.streams(product):
             return None
         for trials in (self.trials(product), self.windows(product)):
             choices = [judged for trial in trials if (judged := trial.judged()) is not None]
@@ -169,6 +170,21 @@ class Roles:
         if math.prod(self.layout.weight(i) for i in summed) < WORTHWHILE:
             return None
         return Product(y, ((parts[0][0], first), (parts[0][1], second)), free, summed, parts[1])
+
+    def streams(self, product: Product) -> bool:
+        """Whether a product makes a few rows of a matrix that lies in lines along them: plain loops read those one
+        after the other, each once, where tiles would jump from line to line."""
+        for (_, of_a), (b, of_b) in (product.sides, product.sides[::-1]):
+            columns = [i for i in product.free if of_b.get(i) == 1 and product.y.get(i) == 1 and not of_a.get(i)]
+            rows = [i for i in product.free if product.y.get(i) and i not in columns]
+            if len(columns) != 1 or len(product.summed) != 1 or any(of_b.get(i) for i in rows):
+                continue
+            count = math.prod(self.layout.count(i) for i in rows)
+            size = self.layout.elements(b.tensor) * self.layout.stored(b.tensor).itemsize
+            few = any(count < most and size >= least for most, least in (FEWEST, FEWER))
+            if few and self.layout.typical(columns[0]) >= LONG and self.statement.guard is None:
+                return True
+        return False
 
     def is_tiled(self, target: ir.Access, read: list[ir.Access]) -> bool:
         """Whether the elements of the target are a tile's own, and all three tensors of one type."""

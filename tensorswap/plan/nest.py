@@ -27,6 +27,7 @@ GRAIN = 8  # strips are multiples of this, which register tiles like
 FINE = 2  # and those of a short index through the steps of a block, of this
 FEW = 4  # an index of fewer strips than this is short
 WIDE = 64  # long strips through the steps of a block are multiples of this, which registers of any machine fill
+THIN = 4  # times as much memory as all else of a product takes: it should be cut
 AHEAD = 16  # times as much work as others have, or as many values
 PLENTY = 8  # an index of so many values feeds every thread
 LONG = 4096  # values of an index in line whose strips are worth what stays in the cache
@@ -404,13 +405,26 @@ class Nester:
         bare = all(ir.bare(place) is not None for access in accesses for place in access.indices)
         return bare and sizes[0] == max(sizes)
 
+    def one_large(self, statements: list[ir.Statement]) -> ir.Access | None:
+        """The large matrix of a product of which all else is small: each thread should read its own part of it."""
+        if len(statements) != 1 or not is_contraction(statements[0]):
+            return None
+        (statement,) = statements
+        large = max(statement.reads, key=lambda a: math.prod(self.sizes.shapes[a.tensor]))
+        others = [a for a in (statement.target, *statement.reads) if a is not large]
+        size = self.bytes_at_one(large.tensor, set())
+        if size < CACHE or any(THIN * self.bytes_at_one(a.tensor, set()) > size for a in others):
+            return None
+        return large
+
     def preference(self, candidate: _Candidate, statements: list[ir.Statement]) -> tuple[float, ...]:
         """An index that feeds all threads, needs no copies, and stands far out in memory."""
-        index = candidate.index
+        index, thin = candidate.index, self.one_large(statements)
         size = self.sizes.index[index]
         places = [k for s in statements for k, e in enumerate(s.target.indices) if ir.bare(e) == index]
         return (
             float(size > 1) + float(min(self.weight(index), PLENTY) >= PLENTY or size >= PLENTY // 2),
+            -float(thin is not None and index not in ir.index_names(thin)),
             -float(self.in_line(candidate) and not self.is_large_product(statements)),
             -sum(self.bytes_at_one(name, set()) for name in candidate.private),
             -sum(places),

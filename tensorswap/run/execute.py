@@ -46,7 +46,7 @@ class Executable:
         known = {**bound.types.tensors, **work.kinds}  # a plan changes no type
         self.types: Types = infer_types(self.loops, bound.kinds, known)
         self.default = bound.dtype
-        self.constant = constant_indices(self.loops)
+        self.constant = constant_indices(self.loops, self.sizes)
         self.kernels: list[Lowered] = []
         layout = self.layout()
         self.stored, self.best = layout.stored, Expressions(layout).best

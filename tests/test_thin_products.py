@@ -1,0 +1,78 @@
+"""Products of a large matrix with few rows or columns, or with one: each thread reads its own part of the matrix, in
+lines that follow each other, and what the product is stays the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tensorswap as ts
+
+pytestmark = pytest.mark.compiled
+
+TEXTS = {  # with numpy's, and the axes of A and B
+    "Y[i,j] += A[i,k] * B[k,j]": ("ik,kj->ij", "ik", "kj"),
+    "Y[i,j] += A[i,k] * B[j,k]": ("ik,jk->ij", "ik", "jk"),
+    "Y[i,j] += A[k,i] * B[k,j]": ("ki,kj->ij", "ki", "kj"),
+    "Y[j,i] += A[i,k] * B[k,j]": ("ik,kj->ji", "ik", "kj"),
+    "Y[i,j] -= 0.5 * A[i,k] * B[k,j]": ("ik,kj->ij", "ik", "kj"),
+    "Y[i,l,j] += A[i,l,k] * B[k,j]": ("ilk,kj->ilj", "ilk", "kj"),
+    "Y[l,i,j] += A[i,k] * B[l,k,j]": ("ik,lkj->lij", "ik", "lkj"),
+    "Y[j] += A[k] * B[k,j]": ("k,kj->j", "k", "kj"),
+    "Y[i] += A[i,k] * B[k]": ("ik,k->i", "ik", "k"),
+    "Y[i,j] += A[i,k] * B[k,j] if i + j <= k": ("", "ik", "kj"),
+}
+FACTOR = dict.fromkeys(TEXTS, 1.0) | {"Y[i,j] -= 0.5 * A[i,k] * B[k,j]": -0.5}
+
+
+def arrays(axes: tuple[str, str], sizes: dict[str, int], dtype: str) -> dict[str, Any]:
+    rng = np.random.default_rng(7)
+    shapes = {name: [sizes[i] for i in of] for name, of in zip("AB", axes, strict=True)}
+    return {name: rng.standard_normal(shape).astype(dtype) for name, shape in shapes.items()}
+
+
+def expected(text: str, found: dict[str, Any]) -> Any:
+    spec = TEXTS[text][0]
+    a, b = (found[name].astype("float64") for name in "AB")
+    if spec:
+        return FACTOR[text] * np.einsum(spec, a, b, optimize=True)
+    i, j, k = np.ogrid[: a.shape[0], : b.shape[1], : b.shape[0]]
+    return np.einsum("ik,kj,ijk->ij", a, b, (i + j <= k).astype("float64"), optimize=True)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@given(
+    few=st.integers(1, 20), long=st.integers(120, 330), other=st.sampled_from([1, 3, 130, 257]), turned=st.booleans()
+)
+@settings(max_examples=4, deadline=None)
+def test_values_and_gradients(text: str, dtype: str, few: int, long: int, other: int, turned: bool) -> None:
+    sizes = {"i": few, "k": long, "j": max(other, 65), "l": 2} if turned else {"i": long, "k": other, "j": few, "l": 2}
+    given_arrays = arrays(TEXTS[text][1:], sizes, dtype)
+    program = ts.program(text)
+    scale = np.sqrt(sizes["k"])
+    close = {"rtol": 1e-3, "atol": 2e-5 * scale} if dtype == "float32" else {"rtol": 1e-9, "atol": 1e-12 * scale}
+    value = expected(text, given_arrays)
+    np.testing.assert_allclose(program(given_arrays), value, **close)
+    ones = np.ones(value.shape, dtype)
+    adjoint = program.adjoint(wrt=["A", "B"])({**given_arrays, "Y.grad": ones})
+    for name in "AB":
+        moved = {**given_arrays, name: np.cos(np.arange(given_arrays[name].size)).reshape(given_arrays[name].shape)}
+        along = float((adjoint[f"{name}.grad"].astype("float64") * moved[name]).sum())
+        # the product is linear in each: its value at the direction is its derivative along it
+        size = float(np.abs(adjoint[f"{name}.grad"]).sum()) + 1.0
+        assert abs(along - expected(text, moved).sum()) <= (1e-4 if dtype == "float32" else 1e-10) * size
+
+
+def test_who_reads_what() -> None:
+    """Threads share the large matrix, not the few rows."""
+    program = ts.program("Y[i,j] += A[i,k] * B[k,j]")
+    for rows in (1, 4, 10, 60):
+        plan = program.plan(A=np.ones((rows, 500), "float32"), B=np.ones((500, 700), "float32"))
+        assert plan.rows[0].how.startswith(("parallel over k", "parallel over j")), plan
+    assert program.plan(A=np.ones((500, 500)), B=np.ones((500, 9))).rows[0].how == "parallel over i"
+    assert program.plan(A=np.ones((300, 300)), B=np.ones((300, 300))).rows[0].how == "parallel over i"
