@@ -174,7 +174,8 @@ class _Orderer:
         return [_Leaf(wide, first.parts), *leaves[1:]]
 
     def shared_pair(self, statement: ir.Statement, leaves: list[_Leaf], output: frozenset[str]) -> tuple[int, ...]:
-        """The first step of a best order: of equally good ones, that whose work another statement can share."""
+        """The first step of a best order: of equally good ones, that whose work another statement can share, or that
+        which reads memory in line."""
         choices = []
         others = [(s, self.leaves(_chosen(s))[0]) for s in self.upcoming if s is not statement]
         for pair in itertools.combinations(range(len(leaves)), 2):
@@ -185,9 +186,14 @@ class _Orderer:
             work = self.draft.volume(indices)
             cost = work + self.least_work([*rest, kept], output)
             shares = any(_could_share(*other, both[0].parts + both[1].parts, kept) for other in others)
-            choices.append((cost, -work if shares else 0, pair))
-        least = min(cost for cost, _, _ in choices)
-        return min((gain, cost, pair) for cost, gain, pair in choices if cost <= 1.1 * least)[2]
+            choices.append((-work if shares else 0, self.jumps(both, indices - kept), cost, pair))
+        least = min(cost for _, _, cost, _ in choices)
+        return min(choice for choice in choices if choice[2] <= 1.1 * least)[3]
+
+    def jumps(self, leaves: list[_Leaf], summed: frozenset[str]) -> bool:
+        """Whether a sum does not run along the lines of the largest tensor, which is read from memory."""
+        largest = max(leaves, key=lambda leaf: self.elements(leaf.value)).value
+        return not (isinstance(largest, ir.Access) and ir.index_names(largest.indices[-1]) & summed)
 
     def least_work(self, factors: list[frozenset[str]], output: frozenset[str]) -> int:
         """The points of the cheapest order."""
