@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 .PHONY: playground-browser playground-test playground-bench playground-pictures playground-editor
 .PHONY: dist docs notebooks notebooks-test
-.PHONY: test train lint test-long soak bench bridges cluster oracles opinfo numpy-einsum clean planted coverage
+.PHONY: test train lint test-long soak bench bridges cluster oracles opinfo numpy-einsum clean planted coverage emulated
 
 test: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -29,9 +29,14 @@ test-long: $(VENV)/.ready
 soak: $(VENV)/.ready
 	$(BIN)/python -m tests.soak
 
-# Plants more than sixty faults, one after the other, in copies of the package, and counts which the tests find: all of them.
+# Plants two hundred faults, one after the other, in copies of the package, and counts which the tests find: all of them.
 planted: $(VENV)/.ready
 	$(BIN)/python -m tests.planted
+
+# Tests of kernels as on x86-64 with AVX2, under qemu-user, on a machine of another kind (Debian: qemu-user): about an
+# hour on two cores. Python of x86-64 is fetched into .emulated/.
+emulated: $(VENV)/.ready
+	$(BIN)/python -m tests.emulated
 
 # Which lines and branches of the package the tests run, those that need PyTorch, MPI or Zarr among them: about half an
 # hour.

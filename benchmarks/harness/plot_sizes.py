@@ -29,8 +29,10 @@ def write(run: Run, folder: Path, families: Mapping[str, Sequence[Workload]]) ->
 
     rows = {row.name: row for row in run.rows}
     with pyplot.rc_context({"font.size": 9}):
-        figure, panels = pyplot.subplots(2, 2, figsize=(10, 8), layout="constrained")
-        for axes, (title, workloads) in zip(panels.flat, families.items(), strict=True):
+        figure, panels = pyplot.subplots(
+            -(-len(families) // 2), 2, figsize=(10, 2 * len(families)), layout="constrained"
+        )
+        for axes, (title, workloads) in zip(panels.flat, families.items(), strict=False):
             found = [rows[w.name] for w in workloads if w.name in rows]
             for peer, colour in COLOURS.items():
                 points = [(size_of(row.name), row.seconds(peer)) for row in found]

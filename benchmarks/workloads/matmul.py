@@ -56,6 +56,24 @@ def forward(edge: int, dtypes: tuple[str, ...]) -> Workload:
     )
 
 
+def few_rows(rows: int, edge: int, dtypes: tuple[str, ...]) -> Workload:
+    """A product with a large square matrix, as a layer has for a small batch."""
+
+    def arrays(sizes: Sizes, dtype: np.dtype[Any], generator: np.random.Generator) -> Arrays:
+        rows, edge = sizes["rows"], sizes["edge"]
+        return {"A": normal(generator, dtype, rows, edge), "B": normal(generator, dtype, edge, edge)}
+
+    return replace(
+        forward(edge, dtypes),
+        name=f"matmul_rows_{rows}",
+        title=f"matmul {rows} x {edge} x {edge}",
+        sizes={"rows": rows, "edge": edge},
+        quick={"rows": 2, "edge": 8},
+        make_arrays=arrays,
+        cost=lambda sizes: Cost(pairs=sizes["rows"] * sizes["edge"] ** 2),
+    )
+
+
 WITH_GRADIENTS = replace(
     forward(256, ("float32",)),
     name="matmul_256_gradients",

@@ -202,7 +202,8 @@ class Nester:
             skipped: list[_Touched] = []
             fresh = [_Candidate(i) for i in _indices(first) if i not in level.around]
             candidates = self.joined(fresh, first, level)
-            if first.writes & self.copies:  # a copy of an input comes before everything that it serves
+            # a copy of an input comes before everything that it serves, and a large matrix is cut
+            if first.writes & self.copies or self.stays_whole(first, [], level):
                 result.append((group, candidates))
                 touched = rest
                 continue
@@ -210,7 +211,10 @@ class Nester:
                 after = [] if any(item.conflicts(other) for other in skipped) else candidates
                 after = self.joined(after, item, level)
                 enough = after and self.best(after) >= min(self.best(candidates), PLENTY)
-                if enough and not self.deserves_its_own(item, group, after, level):
+                apart = enough and (
+                    self.deserves_its_own(item, group, after, level) or self.stays_whole(item, after, level)
+                )
+                if enough and not apart:
                     group.append(item)
                     candidates = after
                 else:
@@ -228,6 +232,11 @@ class Nester:
         found = self.best(own) >= AHEAD * self.best(after)
         self.parted |= found
         return found
+
+    def stays_whole(self, item: _Touched, candidates: list[_Candidate], level: _Level) -> bool:
+        """Whether no index of a group would cut the large matrix of a product, so that every thread would read it."""
+        large = self.one_large(item.statements) if level.parallel and not level.around else None
+        return large is not None and not any(c.index in ir.index_names(large) for c in candidates)
 
     def points(self, item: _Touched) -> int:
         return sum(math.prod(self.sizes.index[i] for i in statement.indices) for statement in item.statements)
