@@ -17,6 +17,18 @@ SILENT = "tests/test_never_silent.py::"
 
 FAULTS = (
     Fault(
+        "the short way of large products is not watched", "stale key", "run/products.py",
+        "told.keys() == several and not watched.value", "told.keys() == several",
+        ("tests/test_large_products.py::test_calls_that_are_looked_at_take_the_long_way",),
+        "ts.debug would look at nothing",
+    ),
+    Fault(
+        "the short way of large products leaves a mapping out", "missing guard", "run/products.py",
+        "arrays if mapping is None else mapping if not arrays else {}", "mapping if mapping and not arrays else arrays",
+        ("tests/test_large_products.py::test_what_is_wrong_is_refused",),
+        "an argument that no input has would pass",
+    ),
+    Fault(
         "a run that stops before its last batch goes on from an earlier one", "off by one", "training/fit.py",
         "example=0 if done else at", "example=0 if done else begun.example",
         ("tests/test_training_checks.py::test_a_run_that_stopped_at_any_step_visits_each_example_once",),
