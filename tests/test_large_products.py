@@ -67,6 +67,21 @@ def test_what_is_wrong_is_refused(program: Program) -> None:
         program(A=given["A"])
     with pytest.raises(ts.SwapError, match="C"):
         program(A=given["A"], C=given["B"])
+    for wrong in (list(given.values()), given["A"]):
+        with pytest.raises(ts.SwapError, match="a mapping of names"):
+            program(wrong)
+
+
+def test_numbers_without_a_result_are_no_warning(program: Program) -> None:
+    given = {**arrays(), "A": arrays()["A"].copy()}
+    given["A"][0, 0] = np.inf
+    with np.errstate(all="raise"):
+        assert not np.isfinite(program(given)[0]).any()
+
+
+def test_nothing_taken_away_is_not_below_zero() -> None:
+    zeros = {"A": np.zeros((SIZE, SIZE)), "B": np.zeros((SIZE, SIZE))}
+    assert not np.signbit(ts.program("Y[i,j] -= A[i,k] * B[k,j]")(zeros)).any()
 
 
 def test_calls_that_are_looked_at_take_the_long_way(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -521,3 +521,19 @@ def test_another_batch_compiles_nothing() -> None:
         arrays = {k: numbers.standard_normal(shape) for k, shape in shapes.items()}
         check(program, {**arrays, "t": numbers.integers(0, 5, batch)})
     assert len(kernels) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "q += A[i] * B[i] * C[j] * D[j] * E[k]",
+        "q[k] += A[i] * B[i] * C[j] * D[j] * E[k]",
+        "q += A[i] * B[j] * C[k] * D[l] * E[n]",
+        "q += A[i,j] * B[i,j] * C[k,l] * D[k,l] * E[m,n]",
+    ],
+)
+def test_products_of_numbers_that_were_added_up(text: str) -> None:
+    program = ts.program(text)
+    axes = 2 if "[i,j]" in text else 1
+    arrays = {name: np.arange(1.0, 1.0 + 3**axes).reshape((3,) * axes) for name in "ABCDE"}
+    np.testing.assert_allclose(program(arrays), program.run_reference(arrays), rtol=1e-12)

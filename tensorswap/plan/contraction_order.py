@@ -193,7 +193,9 @@ class _Orderer:
     def jumps(self, leaves: list[_Leaf], summed: frozenset[str]) -> bool:
         """Whether a sum does not run along the lines of the largest tensor, which is read from memory."""
         largest = max(leaves, key=lambda leaf: self.elements(leaf.value)).value
-        return not (isinstance(largest, ir.Access) and ir.index_names(largest.indices[-1]) & summed)
+        if not isinstance(largest, ir.Access) or not largest.indices:
+            return False
+        return not ir.index_names(largest.indices[-1]) & summed
 
     def least_work(self, factors: list[frozenset[str]], output: frozenset[str]) -> int:
         """The points of the cheapest order."""

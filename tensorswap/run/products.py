@@ -36,8 +36,9 @@ class Products(Runs):
         known = {name: array for (name, _), array in zip(self.inputs, arrays, strict=True)}
         for product in self.products:
             left, right = known[product.left], known[product.right]
-            result = _product(left.T if product.turn_left else left, right.T if product.turn_right else right)
-            known[product.target] = result if product.sign > 0 else np.negative(result, out=result)
+            with np.errstate(all="ignore"):  # as in kernels
+                result = _product(left.T if product.turn_left else left, right.T if product.turn_right else right)
+            known[product.target] = result if product.sign > 0 else np.subtract(0, result, out=result)
         return {name: known[name] for name in self.outputs}
 
     def way(self, like: Mapping[str, Any]) -> Callable[[Way, bool, ctypes.c_int64], Way]:
@@ -51,7 +52,7 @@ class Products(Runs):
         several, output = {*names}, self.outputs[0]
 
         def way(mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
-            told = arrays if mapping is None else mapping if not arrays else {}
+            told = arrays if mapping is None else mapping if type(mapping) is dict and not arrays else {}
             if told.keys() == several and not watched.value:
                 given = [told[name] for name in names]
                 if [_signature(array) for array in given] == expected:

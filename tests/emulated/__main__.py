@@ -12,7 +12,7 @@ from pathlib import Path
 from shutil import which
 
 from .compiler import serving
-from .plugin import ADDRESS
+from .plugin import ADDRESS, PYTHON
 from .root import made
 
 TREE = Path(__file__).parent.parent.parent
@@ -65,7 +65,11 @@ def main(words: list[str]) -> int:
             "TENSORSWAP_CACHE": f"{own}/kernels",
             ADDRESS: f"{own}/compiler",
         }
-        pytest = [qemu, "-L", root, python, "-m", "pytest", "-p", "tests.emulated.plugin", "-p", "no:cacheprovider"]
+        emulated = Path(own) / "python"  # what tests start, too
+        emulated.write_text(f'#!/bin/sh\nexec {qemu} -L {root} {python} "$@"\n')
+        emulated.chmod(0o755)
+        settings[PYTHON] = str(emulated)
+        pytest = [emulated, "-m", "pytest", "-p", "tests.emulated.plugin", "-p", "no:cacheprovider"]
 
         def passed(tests: list[str]) -> bool:
             done = subprocess.run([*pytest, *tests], env=settings, cwd=TREE, stdout=subprocess.PIPE, text=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 
 import pytest
 
@@ -11,11 +12,12 @@ from tensorswap.run import machine_code
 
 from .compiler import compiling_at
 
-ADDRESS = "TENSORSWAP_COMPILES_AT"
+ADDRESS, PYTHON = "TENSORSWAP_COMPILES_AT", "TENSORSWAP_EMULATED"
 
 
 def pytest_configure(config: pytest.Config) -> None:
     machine_code.object_code = compiling_at(os.environ[ADDRESS])
+    sys.executable = os.environ[PYTHON]
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -24,7 +24,7 @@ FAULTS = (
     ),
     Fault(
         "the short way of large products leaves a mapping out", "missing guard", "run/products.py",
-        "arrays if mapping is None else mapping if not arrays else {}", "mapping if mapping and not arrays else arrays",
+        "mapping if type(mapping) is dict and not arrays else {}", "mapping if mapping and not arrays else arrays",
         ("tests/test_large_products.py::test_what_is_wrong_is_refused",),
         "an argument that no input has would pass",
     ),
