@@ -22,8 +22,9 @@ BYTE, WORD, NUMBER = llvm.IntType(8).as_pointer(), llvm.IntType(64), llvm.IntTyp
 NOTHING = llvm.VoidType()
 KERNEL = llvm.FunctionType(NOTHING, [BYTE.as_pointer(), WORD.as_pointer(), WORD.as_pointer(), BYTE])
 UNCLAIMED = (1 << 20) - 1  # the bits of a ticket that count
-SPINS = 2000  # looks at the ticket before a thread goes to sleep: some ten microseconds to a hundred
-PATIENCE = 1000  # looks at what is done before a thread lets others run
+PATIENCE = 1000  # looks at a word before a thread lets others run after each
+LOOKS = 20000  # looks at the ticket before a thread goes to sleep: some milliseconds, as long as a host lets others run
+# on a virtual core. One that sleeps lets its core go, and hosts like to give it that of the thread it works with
 
 
 def launch(builder: Any, node: Statement, args: Sequence[Any]) -> None:
@@ -81,11 +82,7 @@ def _share(writer: _Writer, kernel: Any, count: Any, data: Any) -> None:
             builder.icmp_signed("<", writer.read(Team.DONE), count), waiting := writer.block("waiting"), leave
         )
         builder.position_at_end(waiting)
-        with builder.if_else(builder.icmp_signed("<", looks, WORD(PATIENCE))) as (soon, late):
-            with soon:
-                writer.pause()
-            with late:
-                writer.system("sched_yield")
+        writer.wait(looks)
 
 
 def _take(writer: _Writer) -> None:
@@ -134,6 +131,14 @@ class _Writer:
         name, arguments = ("llvm.aarch64.isb", [NUMBER(15)]) if arm else ("llvm.x86.sse2.pause", [])
         self.builder.call(self.declared(name, NOTHING, [a.type for a in arguments]), arguments)
 
+    def wait(self, looks: Any) -> None:
+        """Between two looks: a thread that has looked often lets others run."""
+        with self.builder.if_else(self.builder.icmp_signed("<", looks, WORD(PATIENCE))) as (soon, late):
+            with soon:
+                self.pause()
+            with late:
+                self.system("sched_yield")
+
     def declared(self, name: str, result: Any, parameters: list[Any]) -> Any:
         found = self.builder.module.globals.get(name)
         return found or llvm.Function(self.builder.module, llvm.FunctionType(result, parameters), name)
@@ -150,10 +155,10 @@ class _Writer:
         with self.repeated():
             with self.repeated() as (looks, leave):
                 work = builder.icmp_signed(">", self.unclaimed(), WORD(0))
-                tired = builder.icmp_signed(">=", looks, WORD(SPINS))
+                tired = builder.icmp_signed(">=", looks, WORD(LOOKS))
                 builder.cbranch(builder.or_(work, tired), leave, more := self.block("more"))
                 builder.position_at_end(more)
-                self.pause()
+                self.wait(looks)
             with builder.if_else(builder.icmp_signed(">", self.unclaimed(), WORD(0))) as (some, none):
                 with some:
                     builder.call(_function(builder.module, "team_take", [], _take), [])
