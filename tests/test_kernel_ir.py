@@ -37,6 +37,7 @@ GOOD: dict[str, ir.Body] = {
     "a copy": (loop(ir.Store(A, K, ir.cast(ir.Load(B, K), ir.F8))),),
     "a sum": (ir.Set(X, ir.number(0, ir.F8)), loop(ir.Set(X, X + ir.Load(A, K))), ir.Store(A, ir.ZERO, X)),
     "a turned copy": (ir.Turn(A, ir.ZERO, A, N, N, N, 8),),
+    "a laid copy": (ir.Lay(A, ir.ZERO, N, A, N, N, N, 2, 8),),
     "a step": (ir.Step(0, "", (loop(ir.If(ir.compare("<", K, 2), (ir.Skip(),))),)),),
 }
 WRONG: dict[str, tuple[ir.Body, str]] = {
@@ -47,6 +48,8 @@ WRONG: dict[str, tuple[ir.Body, str]] = {
     "two types in a sum": ((ir.Set(X, ir.Operation("+", (ir.Load(A, ir.ZERO), ir.Load(B, ir.ZERO)), ir.F8)),), "f4"),
     "a turned copy of another type": ((ir.Turn(A, ir.ZERO, B, ir.ZERO, N, N, 8),), "f4 is turned into f8"),
     "a turned copy of nothing": ((ir.Turn(A, ir.ZERO, A, ir.ZERO, N, N, 0),), "no lanes"),
+    "a laid copy of another type": ((ir.Lay(A, ir.ZERO, N, B, N, N, N, 2, 8),), "f4 is laid as f8"),
+    "a laid copy of nothing": ((ir.Lay(A, ir.ZERO, N, A, N, N, N, 0, 8),), "no panels"),
     "a skip in no loop": ((ir.Skip(),), "no loop"),
     "an offset that is no word": ((ir.Store(A, ir.number(0, ir.F8), ir.number(0, ir.F8)),), "where i8 is wanted"),
     "a loop that never ends": ((ir.For(K, ir.ZERO, N, ir.ZERO, ()),), "never ends"),

@@ -68,6 +68,22 @@ def test_values_and_gradients(text: str, dtype: str, few: int, long: int, other:
         assert abs(along - expected(text, moved).sum()) <= (1e-4 if dtype == "float32" else 1e-10) * size
 
 
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@given(
+    rows=st.integers(13, 150), steps=st.sampled_from([255, 256, 513, 600, 1030]), columns=st.integers(240, 420),
+    larger=st.booleans(),
+)  # fmt: skip
+@settings(max_examples=3, deadline=None)
+def test_products_in_panels(text: str, dtype: str, rows: int, steps: int, columns: int, larger: bool) -> None:
+    """Of a matrix so large that panels of it are packed, in pieces of its sum."""
+    sizes = {"i": columns, "k": steps, "j": rows, "l": 2} if larger else {"i": rows, "k": steps, "j": columns, "l": 2}
+    given_arrays = arrays(TEXTS[text][1:], sizes, dtype)
+    scale = np.sqrt(steps)
+    close = {"rtol": 1e-3, "atol": 2e-5 * scale} if dtype == "float32" else {"rtol": 1e-9, "atol": 1e-12 * scale}
+    np.testing.assert_allclose(ts.program(text)(given_arrays), expected(text, given_arrays), **close)
+
+
 def test_who_reads_what() -> None:
     """Threads share the large matrix, not the few rows."""
     program = ts.program("Y[i,j] += A[i,k] * B[k,j]")

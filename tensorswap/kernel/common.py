@@ -1,5 +1,5 @@
-"""Functions that kernels have in common: a register tile or a turned copy, with what differs from call to call as its
-arguments. Each is compiled once, whoever calls it."""
+"""Functions that kernels have in common: a register tile or a copy into panels, with what differs from call to call as
+its arguments. Each is compiled once, whoever calls it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Common:
     """A call of such a function. Its statement is in terms of parameters, and its name says all about it."""
 
     name: str
-    statement: ir.TileCall | ir.Turn
+    statement: ir.TileCall | ir.COPY
     memories: tuple[ir.Memory, ...]  # parameters, and where the memory of each begins
     places: tuple[tuple[ir.Memory, ir.Value], ...]
     variables: tuple[ir.Variable, ...]  # parameters, and their values
@@ -42,14 +42,20 @@ class Parameters:
         self.variables.append(ir.Variable(f"value{len(self.values)}", value.type))
         return self.variables[-1]
 
-    def common(self, name: str, node: ir.TileCall | ir.Turn, at: dict[ir.Memory, tuple[ir.Memory, ir.Value]]) -> Common:
+    def common(self, name: str, node: ir.TileCall | ir.COPY, at: dict[ir.Memory, tuple[ir.Memory, ir.Value]]) -> Common:
         words = " ".join((name, *self.words))
         return Common(words, node, tuple(at), tuple(at.values()), tuple(self.variables), tuple(self.values))
 
 
-def common(node: ir.TileCall | ir.Turn) -> Common | None:
+def common(node: ir.TileCall | ir.COPY) -> Common | None:
     """The call that a statement comes to; None if it is too short for one."""
-    return _tile(node) if isinstance(node, ir.TileCall) else _turn(node)
+    match node:
+        case ir.TileCall():
+            return _tile(node)
+        case ir.Turn():
+            return _turn(node)
+        case _:
+            return _lay(node)
 
 
 def _tile(node: ir.TileCall) -> Common | None:
@@ -82,6 +88,17 @@ def _turn(node: ir.Turn) -> Common | None:
     general = ir.Turn(target, ir.ZERO, source, ir.ZERO, apart, steps, node.lanes)
     at = {target: (node.target, node.to), source: (node.source, node.at)}
     return given.common(f"turn_{target.type}_{source.type}_{node.lanes}", general, at)
+
+
+def _lay(node: ir.Lay) -> Common | None:
+    if _are_few([node.steps]):
+        return None
+    given = Parameters()
+    target, source = ir.Memory("target", node.target.type), ir.Memory("source", node.source.type)
+    far, apart, steps = (given.take(value, ()) for value in (node.far, node.apart, node.steps))
+    general = ir.Lay(target, ir.ZERO, far, source, ir.ZERO, apart, steps, node.panels, node.lanes)
+    at = {target: (node.target, node.to), source: (node.source, node.at)}
+    return given.common(f"lay_{target.type}_{source.type}_{node.panels}_{node.lanes}", general, at)
 
 
 def _are_few(counts: Iterable[ir.Value]) -> bool:

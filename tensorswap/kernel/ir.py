@@ -15,6 +15,7 @@
                 | Step(number, comment, body)               a function of its own, called here
                 | TileCall(tile, a, b, y, ...)              a register tile: see kernel/tile.py
                 | Turn(target, to, source, at, ...)         a turned copy: see kernel/turned.py
+                | Lay(target, to, source, at, ...)          rows side by side that come to stand one below the other
                 | Launch(kernel, parts, context, threads)   runs another kernel (machine code only)
                 | Serve()                                   helps with launches for ever (machine code only)
     value     ::= Number(value) | Variable(name) | Load(memory, offset)
@@ -360,7 +361,36 @@ class Turn(Statement):
         return For(lane, ZERO, word(self.lanes), ONE, (For(step, ZERO, self.steps, ONE, (copy,)),))
 
 
-LONG = For | While | Step | TileCall | Turn  # what takes longer than a plain assignment
+@dataclass(frozen=True, eq=False, slots=True)
+class Lay(Statement):
+    """target[to + p*far + k*lanes + r] = source[at + k*apart + p*lanes + r] for k below `steps`, p below `panels` and r
+    below `lanes`."""
+
+    target: Memory
+    to: Value
+    far: Value
+    source: Memory
+    at: Value
+    apart: Value
+    steps: Value
+    panels: int
+    lanes: int
+
+    @property
+    def loops(self) -> For:
+        """The same, one number at a time."""
+        step, panel, lane = (Variable(f"laid_{name}", WORD) for name in ("step", "panel", "lane"))
+        number: Value = ZERO if self.panels == 1 else panel
+        read = Load(self.source, self.at + step * self.apart + number * self.lanes + lane)
+        copy = Store(self.target, self.to + number * self.far + step * self.lanes + lane, read)
+        inner = For(lane, ZERO, word(self.lanes), ONE, (copy,))
+        if self.panels > 1:
+            inner = For(panel, ZERO, word(self.panels), ONE, (inner,))
+        return For(step, ZERO, self.steps, ONE, (inner,))
+
+
+COPY = Turn | Lay
+LONG = For | While | Step | TileCall | Turn | Lay  # what takes longer than a plain assignment
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -15,6 +15,7 @@ from .common import Common, common
 from .effort import Effort, effort_for, effort_for_common, is_short, is_work_alone
 from .functions import INSTRUCTIONS, LIBRARY, Made, made
 from .functions import REAL as FUNCTIONS
+from .laid import Laid
 from .modules import Function, Modules, Target
 from .names import STOP_WORD
 from .registers import registers
@@ -174,14 +175,16 @@ class Printer:
                     self.memories[memory.name] = builder.gep(held, [NUMBER(0), NUMBER(0)])
             case ir.Step():
                 self.step(node)
-            case ir.TileCall() | ir.Turn():
+            case ir.TileCall() | ir.Turn() | ir.Lay():
                 call = None if self.effort in (Effort.COMMON, Effort.DOTS) else common(node)
                 if call is not None:
                     self.call_common(call)
                 elif isinstance(node, ir.TileCall):
                     self.tile(node)
-                else:
+                elif isinstance(node, ir.Turn):
                     self.turn(node)
+                else:
+                    self.lay(node)
             case ir.Launch(kernel=kernel, parts=parts, context=context, threads=threads):
                 self.launch(builder, node, [self.value(v) for v in (kernel, parts, context, threads)])
             case ir.Serve():
@@ -256,6 +259,12 @@ class Printer:
         target, source = (self.memories[memory.name] for memory in (node.target, node.source))
         turned = Turned(self.builder, node.target.type.size, registers().bytes, node.lanes, steps)
         turned.write(target, to, source, at, apart, lambda: self.statement(node.loops))
+
+    def lay(self, node: ir.Lay) -> None:
+        to, far, at, apart, steps = (self.value(v) for v in (node.to, node.far, node.at, node.apart, node.steps))
+        target, source = (self.memories[memory.name] for memory in (node.target, node.source))
+        laid = Laid(self.builder, node.target.type.size, registers().bytes, node.lanes)
+        laid.write(target, to, far, source, at, apart, steps, node.panels)
 
     def block(self, panel: ir.Panel) -> Block:
         return Block(self.memories[panel.memory.name], *(self.value(v) for v in (panel.at, panel.row, panel.column)))

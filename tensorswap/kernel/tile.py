@@ -20,6 +20,7 @@ from llvmlite import ir as llvm
 NUMBER = llvm.IntType(64)
 LANE = llvm.IntType(32)
 WRITTEN_OUT = 32  # values that a loop of known rounds makes at most, if these are written one after the other
+FETCH = "llvm.prefetch.p0i8"
 ROLLED = "tensorswap.rolled"  # the name of a module's word for loops that LLVM leaves as they are
 
 Loop = tuple[Any, Any, Any]  # how often, and how far each step moves through a and b
@@ -115,6 +116,14 @@ class Vectors:
     def store(self, value: Any, memory: Any, offset: Any) -> None:
         self.builder.store(value, self.address(memory, offset), align=self.size)
 
+    def fetch(self, place: Any, write: bool = False) -> None:
+        """Asks for a line of memory that will be wanted; where there is none, nothing happens."""
+        byte, module = llvm.IntType(8).as_pointer(), self.builder.module
+        kind = llvm.FunctionType(llvm.VoidType(), [byte, LANE, LANE, LANE])
+        function = module.globals.get(FETCH) or llvm.Function(module, kind, FETCH)
+        near, data = LANE(3), LANE(1)
+        self.builder.call(function, [self.builder.bitcast(place, byte), LANE(int(write)), near, data])
+
     def shuffled(self, vector: Any, lanes: list[int]) -> Any:
         unused = llvm.Constant(vector.type, llvm.Undefined)
         return self.builder.shuffle_vector(vector, unused, llvm.Constant(llvm.VectorType(LANE, len(lanes)), lanes))
@@ -207,8 +216,11 @@ def outer(
         pairs = ((factor, column) for factor in factors for column in columns)
         return [code.multiply_add(*pair, total) for pair, total in zip(pairs, sums, strict=True)]
 
-    sums = code.nest(loops, a.at, b.at, code.zeros(rows * len(places)), step)
     written = [code.further(y.start, code.at(y.at, row, y.row)) for row in range(rows)]
+    if _known(add) != 0:
+        for row in written:
+            code.fetch(row, write=True)
+    sums = code.nest(loops, a.at, b.at, code.zeros(rows * len(places)), step)
     elements = [(row, place) for row in written for place in places]
     factor = code.splat(scale)
     if _known(add) == 0:

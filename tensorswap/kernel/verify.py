@@ -100,6 +100,13 @@ class _Verifier:
                     self.memory(memory)
                 for number in (node.to, node.at, node.apart, node.steps):
                     self.value(number, ir.WORD)
+            case ir.Lay(target=target, source=source, panels=panels, lanes=lanes):
+                need(target.type == source.type and target.type.real, f"{source.type} is laid as {target.type}")
+                need(lanes > 0 and panels > 0, "a laid copy has no lanes, or no panels")
+                for memory in (target, source):
+                    self.memory(memory)
+                for number in (node.to, node.far, node.at, node.apart, node.steps):
+                    self.value(number, ir.WORD)
             case _:
                 raise AssertionError(f"a kernel has no {type(node).__name__}")
 

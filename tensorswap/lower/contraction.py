@@ -69,8 +69,7 @@ class ContractionWriter:
     def block_of_columns(self, low: Value, high: Value) -> None:
         found, tiling, scope = self.found, self.tiling, self.scope
         if found.b.mode is Mode.PACKED:
-            with self.columns(low, high):
-                self.panels.pack_columns(low)
+            self.panels.pack_columns(low, high)
         with ExitStack() as around:
             for name in tiling.row_loops:
                 around.enter_context(scope.loop(name, *tiling.ranges[name]))

@@ -6,20 +6,33 @@ import math
 from contextlib import ExitStack
 
 from ..kernel import ir as kernel
-from ..kernel.ir import PART, PARTS, WORD, ZERO, Load, Memory, Role, Value, Variable, compare, least, total, word
+from ..kernel.ir import (
+    PART,
+    PARTS,
+    WORD,
+    ZERO,
+    Load,
+    Memory,
+    Role,
+    Value,
+    Variable,
+    compare,
+    constant,
+    least,
+    total,
+    word,
+)
 from ..language import ir
 from ..language.affine import affine
 from ..language.ir import Number
 from .layout import PanelsOf
-from .roles import LINE, Mode
+from .roles import Mode
 from .scope import Range
 from .tiling import Side, Tiling
 
 SHARED = 1 << 14  # elements of panels for which a kernel of their own pays
 
-ROW, COLUMN, FIRST, PANEL, LANE, CHUNK = (
-    Variable(name, WORD) for name in ("row", "column", "first", "panel", "lane", "chunk")
-)
+ROW, COLUMN, FIRST, LANE, CHUNK = (Variable(name, WORD) for name in ("row", "column", "first", "lane", "chunk"))
 
 
 class Panels:
@@ -36,37 +49,49 @@ class Panels:
     def pack_rows(self) -> None:
         """The panel of one tile's rows of a."""
         tiling = self.tiling
-        self.pack(tiling.a, self.memory(tiling.a, tiling.rows * tiling.steps), ZERO)
+        self.pack(tiling.a, self.memory(tiling.a, tiling.a.size * tiling.a.steps), ZERO)
 
-    def pack_columns(self, low: Value) -> None:
-        """The panel of one tile's columns of b, in a block that starts at `low`."""
-        tiling, column = self.tiling, self.tiling.found.column
-        columns = tiling.block or self.layout.greatest_count(column)
-        panel = self.memory(tiling.b, -(-columns // tiling.columns) * tiling.columns * tiling.steps)
-        self.pack(tiling.b, panel, self.place_in_block(low))
+    def pack_columns(self, low: Value, high: Value) -> None:
+        """The panels of a block of columns of b."""
+        tiling, side = self.tiling, self.tiling.b
+        columns = tiling.block or self.layout.greatest_count(tiling.found.column)
+        panel = self.memory(side, -(-columns // side.size) * side.size * side.steps)
+        for panels, first, past in self.pieces(side, low, high):
+            with self.scope.counted(COLUMN, first, past, word(panels * side.size)):
+                self.move_to(side, COLUMN)
+                self.pack(side, panel, self.place_in_block(low), panels)
 
     def pack_ahead(self, side: Side) -> None:
         """Panels of all that a statement reads of an operand, before the strips of some nest around it: each thread has
         its own, or packs a part of those that all share."""
         panel = self.memory(side, self.size_ahead(side))
-        along, panels = side.operand.along, self.panels_in_line(side)
-        size = panels * side.size
         with ExitStack() as around:
             for name in self.loops_of(side):
                 around.enter_context(self.scope.loop(name, *self.tiling.ranges[name]))
-            low, high = self.tiling.ranges[along]
-            begin, step = (low + PART * size, PARTS * size) if self.shared(side) else (low, word(size))
-            around.enter_context(self.scope.counted(FIRST, begin, high, step))
-            self.scope.set(self.layout.index(along).name, least(FIRST, high - size))
-            self.pack(side, panel, self.place_ahead(side, FIRST), panels)
+            for panels, first, past in self.pieces(side, *self.tiling.ranges[side.operand.along]):
+                size = panels * side.size
+                begin, step = (first + PART * size, PARTS * size) if self.shared(side) else (first, word(size))
+                with self.scope.counted(FIRST, begin, past, step):
+                    self.move_to(side, FIRST)
+                    self.pack(side, panel, self.place_ahead(side, FIRST), panels)
 
-    def panels_in_line(self, side: Side) -> int:
-        """Panels that are packed together: those that share lines of memory, each of which is read once then."""
-        size, index = side.size * self.tiling.dtype.itemsize, side.operand.along
-        if side.moves[index] != 1 or size >= LINE or LINE % size or self.tiling.found.masks or self.tiling.found.bounds:
-            return 1
-        panels, known = LINE // size, self.layout.is_constant(index) and index not in self.layout.least
-        return panels if known and self.layout.count(index) % (panels * side.size) == 0 else 1
+    def pieces(self, side: Side, low: Value, high: Value) -> list[tuple[int, Value, Value]]:
+        """A range of an operand's index in two: where some panels can be packed together, and the rest of it; with how
+        many at a time."""
+        panels = self.tiling.panels_in_line(side)
+        size, count = panels * side.size, constant(high - low)
+        if panels == 1 or (count is not None and count < size):
+            return [(1, low, high)]
+        if count is not None and count % size == 0:
+            return [(panels, low, high)]
+        split = self.scope.set("split", low + (high - low) // size * size)
+        return [(panels, low, split), (1, split, high)]
+
+    def move_to(self, side: Side, first: Value) -> None:
+        """The index of a panel's first element: that at an edge begins before, but not before the one of all."""
+        along = side.operand.along
+        last = self.tiling.ranges[along][1] - side.size
+        self.scope.set(self.layout.index(along).name, least(first, last))
 
     def pack(self, side: Side, panel: Memory, place: Value, panels: int = 1) -> None:
         """Copies a panel, or some: for each step of the sum, the elements that a tile spans, side by side."""
@@ -75,7 +100,7 @@ class Panels:
         terms, step = [], side.size
         for name in reversed(tiling.found.summed):
             low, high = tiling.ranges[name]
-            if tiling.chunk is not None and name == tiling.found.summed[0]:
+            if tiling.chunk is not None and side.operand.mode is Mode.PACKED and name == tiling.found.summed[0]:
                 low, high = CHUNK, least(CHUNK + tiling.chunk, high)
             loops.insert(0, (self.layout.index(name), (low, high)))
             terms.append((self.layout.index(name) - low) * step)
@@ -83,22 +108,35 @@ class Panels:
         if self.turns(side):
             self.turn(side, panel, place, loops, terms)
             return
+        if side.moves[side.operand.along] == 1 and not (tiling.found.masks and side is tiling.b):
+            self.lay(side, panel, place, loops, terms, panels)
+            return
         lanes = (LANE, (ZERO, word(side.size)))
         along = side.moves[side.operand.along]
         access = side.operand.access
-        number: Value = ZERO
-        if panels > 1:
-            loops.append((PANEL, (ZERO, word(panels))))
-            terms.append(PANEL * (side.size * tiling.steps))
-            number = PANEL * side.size
         with ExitStack() as around:
             for variable, (low, high) in [*loops, lanes] if along == 1 else [lanes, *loops]:
                 around.enter_context(scope.counted(variable, low, high))
-            at = total([self.write.offset(access), number, LANE * along])
+            at = total([self.write.offset(access), LANE * along])
             value: Value = Load(self.layout.tensor(access.tensor), at)
             if tiling.found.masks and side is tiling.b:
                 value = kernel.Choice(self.inside_masks(), value, kernel.number(0, tiling.type), lazy=True)
             scope.store(panel, total([place, *terms, LANE]), value)
+
+    def lay(
+        self, side: Side, panel: Memory, place: Value,
+        loops: list[tuple[Variable, Range]], terms: list[Value], panels: int,
+    ) -> None:  # fmt: skip
+        """Copies some panels, for each step of the outer sums."""
+        *outer, (inner, (low, high)) = loops
+        access, apart = side.operand.access, side.moves[self.tiling.found.summed[-1]]
+        with ExitStack() as around:
+            for variable, (first, past) in outer:
+                around.enter_context(self.scope.counted(variable, first, past))
+            self.scope.add(kernel.Set(inner, low))
+            at, to = self.write.offset(access), total([place, *terms[1:]])
+            source, far = self.layout.tensor(access.tensor), word(side.size * side.steps)
+            self.scope.add(kernel.Lay(panel, to, far, source, at, word(apart), high - low, panels, side.size))
 
     def turns(self, side: Side) -> bool:
         """Whether steps of the innermost sum lie in line, so that what a tile spans is far apart."""
@@ -156,15 +194,15 @@ class Panels:
     def tiles_size(self, side: Side) -> int:
         """Elements in the panels of all tiles along an operand."""
         count = self.layout.greatest_count(side.operand.along)
-        return -(-count // side.size) * side.size * self.tiling.steps
+        return -(-count // side.size) * side.size * side.steps
 
     def place_in_block(self, low: Value) -> Value:
         """Where the panel of a tile's columns starts, among those of a block."""
-        return (COLUMN - low) * self.tiling.steps
+        return (COLUMN - low) * self.tiling.b.steps
 
     def place_ahead(self, side: Side, first: Value) -> Value:
         """Where the panel of a tile starts, among those that were packed ahead."""
-        place = (first - self.tiling.ranges[side.operand.along][0]) * self.tiling.steps
+        place = (first - self.tiling.ranges[side.operand.along][0]) * side.steps
         step = self.tiles_size(side)
         for name in reversed(self.loops_of(side)):
             place = place + (self.layout.index(name) - self.tiling.ranges[name][0]) * step
@@ -180,8 +218,9 @@ class Panels:
             place = self.place_in_block(low) if side is self.tiling.b else ZERO
             if mode is Mode.AHEAD:
                 place = self.place_ahead(side, ROW if side is self.tiling.a else COLUMN)
-            if found.bounds or found.masks:
-                place = place + (starts[found.summed[0]] - self.tiling.first_of_sum()) * self.step(side)
+            if found.bounds or found.masks or (mode is Mode.AHEAD and self.tiling.chunk is not None):
+                begun = starts[found.summed[0]] - self.tiling.first_of_sum()
+                place = place + begun * (self.tiling.rest * self.step(side))
             return self.memory(side), place
         access = side.operand.access
         zero = ir.transform(access, ir.substitute_indices(dict.fromkeys(found.summed, Number(0))))

@@ -21,14 +21,15 @@ from ..language.affine import affine, is_constant
 from ..language.bounds import at_least_zero
 from ..language.build import conjuncts, maximum, minimum
 from ..language.ir import Expr, Number
+from ..plan.work import are_few
 from .expression import Expressions
 from .layout import Layout
 
 WORTHWHILE = 4  # steps of the sum below which a tile's start and end cost more than its middle
-REUSE = 16  # rows that a packed panel must serve to be worth its packing
-MANY = 96  # rows for which panels are worth their packing, if steps of a sum are far apart
-LONG = 64  # steps of a sum that are so many
-FEWEST, FEWER = (8, 1 << 16), (13, 1 << 18)  # rows below which tiles do not pay for a matrix of so many bytes
+REUSE = 13  # rows that a packed panel must serve to be worth its packing
+MANY = 96  # the same, if what is packed is near anyway
+FAR = 1 << 18  # bytes of a tensor that is not
+LONG = 64  # steps of a sum that are many
 TURNED = 8  # columns, and steps of a sum, of a panel that is turned in registers, and serves FEW_ROWS well
 FEW_ROWS = 4
 LINE = 64  # bytes of a line of the cache
@@ -181,8 +182,7 @@ class Roles:
                 continue
             count = math.prod(self.layout.count(i) for i in rows)
             size = self.layout.elements(b.tensor) * self.layout.stored(b.tensor).itemsize
-            few = any(count < most and size >= least for most, least in (FEWEST, FEWER))
-            if few and self.layout.typical(columns[0]) >= LONG and self.statement.guard is None:
+            if are_few(count, size) and self.layout.typical(columns[0]) >= LONG and self.statement.guard is None:
                 return True
         return False
 
@@ -343,8 +343,9 @@ class Trial:
         b, ahead = self.found.b, self.ahead(self.found.b, self.of_b, STREAMED if self.in_row < FEW else KEPT)
         if self.found.masks and ahead is None and self.in_row < REUSE:
             return None
+        far = self.layout.elements(b.access.tensor) * self.itemsize >= FAR
         thrashing = self.thrashes(self.of_b) and (ahead is not None or self.in_row >= 4 * REUSE)
-        jumping = self.jumps(self.of_b) and self.in_row >= MANY
+        jumping = self.jumps(self.of_b) and self.in_row >= (REUSE if far else MANY)
         if self.of_b[b.along] == 1 and not self.found.masks and not thrashing and not jumping:
             return replace(b, mode=Mode.DIRECT)
         if ahead is not None:
@@ -355,13 +356,13 @@ class Trial:
     def first(self, b: Operand) -> Operand:
         """How they read the first one."""
         a, ahead, long = self.found.a, self.ahead(self.found.a, self.of_a, KEPT), self.steps >= 16
-        in_line = self.of_a[a.along] == 1
-        jumping = self.thrashes(self.of_a) and self.columns >= 16
+        in_line, wide = self.of_a[a.along] == 1, self.layout.typical(self.found.column)
+        jumping = self.thrashes(self.of_a) and wide >= 16
         if in_line and self.runs_as_one(self.of_a) and not jumping:
             return replace(a, mode=Mode.DIRECT)
         if ahead is not None and long:
             return replace(a, mode=Mode.AHEAD, level=ahead)
-        if (jumping and in_line) or (self.columns >= 32 and long and b.mode is not Mode.DIRECT):
+        if (jumping and in_line) or (wide >= 32 and long and b.mode is not Mode.DIRECT):
             return replace(a, mode=Mode.PACKED)
         return replace(a, mode=Mode.SCALAR)
 

@@ -13,17 +13,20 @@ from .scope import Range, Scope
 
 STEPS = 256  # steps of a sum whose panels are packed at a time, if there are many more
 COLUMNS = 256  # columns whose panels are packed at a time, if there are many more
+VISIT = 128  # bytes of a row of memory that are packed at a time, if it is longer
 THRIFT = 0.9  # of the vectors that tiles of two in a row would take: so few are worth tiles of three
 
 
 @dataclass(frozen=True)
 class Side:
-    """One operand: how far each index moves through it, and how many elements of it a tile spans."""
+    """One operand: how far each index moves through it, how many elements of it a tile spans, and the steps of the sum
+    in a panel of it."""
 
     name: str
     operand: Operand
     moves: dict[str, int]
     size: int
+    steps: int
 
 
 class Tiling:
@@ -47,36 +50,54 @@ class Tiling:
         of_a, of_b, self.of_y = (
             strides(access, self.layout) or {} for access in (found.a.access, found.b.access, statement.target)
         )
-        self.a, self.b = Side("a", found.a, of_a, self.rows), Side("b", found.b, of_b, self.columns)
         inside = {found.row, found.column, *found.summed}
         outermost = {i for atom in found.conditions for i in ir.index_names(atom)}
         free = [i for i in self.ranges if i not in inside]
         self.row_loops = [i for i in free if i not in outermost and of_a.get(i) and not of_b.get(i)]
         self.outer_loops = [i for i in free if i not in self.row_loops]
         self.rest = math.prod(self.layout.count(i) for i in found.summed[1:])
-        self.chunk = self.steps_at_a_time()  # values of the first summed index that are packed at a time, if not all
-        self.steps = (
-            self.layout.count(found.summed[0]) if self.chunk is None else self.chunk
-        ) * self.rest  # of a panel
+        self.chunk = (
+            self.steps_at_a_time()
+        )  # values of the first summed index that tiles run over at a time, if not all
+        self.a = Side("a", found.a, of_a, self.rows, self.steps_of(found.a))
+        self.b = Side("b", found.b, of_b, self.columns, self.steps_of(found.b))
         self.block = self.columns_at_a_time()  # if not all
 
     def steps_at_a_time(self) -> int | None:
+        """Panels of so many steps stay in the nearest cache, while tiles read them again."""
         found, first = self.found, self.found.summed[0]
         most = max(STEPS // max(self.rest, 1), 1)
         known = self.layout.is_constant(first) and is_zero(self.ranges[first][0])
-        long = not known or self.layout.count(first) > 2 * most
-        modes = (found.a.mode, found.b.mode)
-        whole = Mode.AHEAD in modes or bool(found.bounds or found.masks)
-        return most if Mode.PACKED in modes and long and not whole else None
+        modes, bounded = (found.a.mode, found.b.mode), bool(found.bounds or found.masks)
+        long = self.layout.count(first) > 2 * most or (not known and Mode.AHEAD not in modes)
+        return most if Mode.PACKED in modes and long and not bounded else None
+
+    def steps_of(self, operand: Operand) -> int:
+        """Those that are packed at a time: all, if they are packed ahead."""
+        values = self.chunk if operand.mode is not Mode.AHEAD else None
+        return (self.layout.count(self.found.summed[0]) if values is None else values) * self.rest
 
     def columns_at_a_time(self) -> int | None:
-        """Panels of so many columns stay in a cache, while tiles of several rows read them."""
+        """Panels of so many columns stay in a cache, while tiles of several rows read them: in the nearest one, if the
+        panels of all rows are there."""
         count, mode = self.layout.count(self.found.column), self.found.b.mode
         if mode is Mode.AHEAD:
-            each = max(self.steps, 1) * self.dtype.itemsize
+            each = max(self.b.steps, 1) * self.dtype.itemsize
             fitting = min(KEPT // 4 // each, COLUMNS) // self.columns * self.columns
             return max(fitting, self.columns) if count * each > KEPT * 3 // 4 else None
+        if mode is Mode.PACKED and self.found.a.mode is Mode.AHEAD:
+            together = self.columns * self.panels_in_line(self.b)
+            return together if count > together else None
         return COLUMNS // self.columns * self.columns if mode is Mode.PACKED and count > 2 * COLUMNS else None
+
+    def panels_in_line(self, side: Side) -> int:
+        """Panels that are packed together, since a row of memory holds pieces of all of them."""
+        bounded = self.found.bounds or (self.found.masks and side.name == "b")
+        in_line = side.moves[side.operand.along] == 1 and not bounded
+        if not in_line:
+            return 1
+        count = self.layout.greatest_count(side.operand.along)
+        return max(min(VISIT // (side.size * self.dtype.itemsize), count // side.size), 1)
 
     def shape(self) -> tuple[Tile, int, int]:
         """The tile, and its rows and columns: no more than there are."""

@@ -16,7 +16,7 @@ from ..language import ir
 from ..language.functions import DONE_AGAIN, IN_VECTORS
 from ..language.sizes import Sizes
 from .merge import never_meet
-from .work import is_contraction, product_of, statements_in
+from .work import are_few, is_contraction, product_of, statements_in
 
 CACHE = 256 * 1024  # bytes that the values of one strip may take: they stay in the cache of one core
 PRIVATE = 1024 * 1024  # bytes of a target that every thread may have a copy of
@@ -426,6 +426,18 @@ class Nester:
             return None
         return large
 
+    def is_packed(self, statements: list[ir.Statement]) -> bool:
+        """Whether there is a single product with a large matrix, of which it makes many rows: panels of it are packed,
+        each of lines that lie side by side, so that threads may cut them."""
+        if len(statements) != 1 or not is_contraction(statements[0]):
+            return False
+        (statement,) = statements
+        large = max(statement.reads, key=lambda a: self.bytes_at_one(a.tensor, set()))
+        size = self.bytes_at_one(large.tensor, set())
+        bare = all(ir.bare(place) for access in (statement.target, large) for place in access.indices)
+        rows = ir.index_names(statement.target) - ir.index_names(large)
+        return bare and size >= CACHE and not are_few(math.prod(self.sizes.index[i] for i in rows), size)
+
     def preference(self, candidate: _Candidate, statements: list[ir.Statement]) -> tuple[float, ...]:
         """An index that feeds all threads, needs no copies, and stands far out in memory."""
         index, thin = candidate.index, self.one_large(statements)
@@ -434,7 +446,7 @@ class Nester:
         return (
             float(size > 1) + float(min(self.weight(index), PLENTY) >= PLENTY or size >= PLENTY // 2),
             -float(thin is not None and index not in ir.index_names(thin)),
-            -float(self.in_line(candidate) and not self.is_large_product(statements)),
+            -float(self.in_line(candidate) and not (self.is_large_product(statements) or self.is_packed(statements))),
             -sum(self.bytes_at_one(name, set()) for name in candidate.private),
             -sum(places),
         )

@@ -17,6 +17,8 @@ from ..language.sizes import Sizes
 from ..language.types import Kind, Types, infer_types
 from ..lazy import cached_property
 
+FEWEST, FEWER = (8, 1 << 16), (13, 1 << 18)  # rows of a product, and bytes of the matrix that it makes them of
+
 Change = Callable[[ir.Statement, tuple[str, ...]], list[ir.Statement]]
 
 
@@ -179,3 +181,9 @@ def is_contraction(statement: ir.Statement) -> bool:
     """A sum of products."""
     factors, _ = product_of(statement.value)
     return statement.operator in ir.SUM and bool(ir.candidates(statement)) and len(factors) > 1
+
+
+def are_few(rows: float, size: int) -> bool:
+    """Whether a product makes so few rows of a matrix of so many bytes that this is read line by line: register tiles
+    would jump from line to line, and panels are not worth their packing."""
+    return any(rows < most and size >= least for most, least in (FEWEST, FEWER))
