@@ -295,7 +295,7 @@ def function(made: Made) -> str:
 
 
 def tile_text(tile: ir.Tile) -> str:
-    element, depth = TYPES[tile.type], 1 if tile.form == "lane" else 3
+    element, depth = TYPES[tile.type], ir.LOOPS
     panels = ", ".join(f"{element} *{n}, int64_t {n}_at, int64_t {n}_row, int64_t {n}_column" for n in "aby")
     loops = ", ".join(f"int64_t count{k}, int64_t a_step{k}, int64_t b_step{k}" for k in range(depth))
     width = f"vector_size({tile.lanes * tile.type.size}), " if tile.lanes > 1 else ""

@@ -292,6 +292,9 @@ class Step(Statement):
         return free(self.body)
 
 
+LOOPS = 3  # over steps of a sum, one inside the other, that a tile has
+
+
 @dataclass(frozen=True)
 class Tile:
     """A block of a sum of products that stays in registers. Its rows have vectors of `lanes` numbers; of a dot tile

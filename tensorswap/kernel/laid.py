@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from llvmlite import ir as llvm
+
 from .tile import NUMBER, Vectors, repeated
 
 AHEAD = 6  # rows that are on their way from memory, while one is copied: they are too far apart for a CPU to foresee
@@ -23,12 +25,14 @@ class Laid:
 
     def write(self, target: Any, to: Any, far: Any, source: Any, at: Any, apart: Any, steps: Any, panels: int) -> None:
         code, lanes = self.code, NUMBER(self.lanes)
+        near = isinstance(apart, llvm.Constant) and abs(apart.constant) * self.size < LINE
+        lines = [] if near else range(0, panels * self.lanes * self.size, LINE)
         starts = [code.at(to, panel, far) for panel in range(panels)]
 
         def row(step: Any, none: list[Any]) -> list[Any]:
             begin = code.at(at, step, apart)
             later = code.further(source, code.at(begin, AHEAD, apart))
-            for first in range(0, panels * self.lanes * self.size, LINE):
+            for first in lines:
                 code.fetch(code.further(later, first // self.size))
             for panel, start in enumerate(starts):
                 there = code.further(source, code.at(begin, panel, lanes))

@@ -196,7 +196,7 @@ def function(made: Made) -> str:
 
 def tile_text(tile: ir.Tile) -> str:
     """A tile as plain loops: the same sums, one element at a time."""
-    depth = 1 if tile.form == "lane" else 3
+    depth = ir.LOOPS
     loops = ", ".join(f"count{k}, a_step{k}, b_step{k}" for k in range(depth))
     panels = ", ".join(f"{name}, {name}_at, {name}_row, {name}_column" for name in "aby")
     head = f"def {tile.name}({panels}, {loops}, scale, add):"

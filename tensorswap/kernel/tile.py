@@ -20,6 +20,8 @@ from llvmlite import ir as llvm
 NUMBER = llvm.IntType(64)
 LANE = llvm.IntType(32)
 WRITTEN_OUT = 32  # values that a loop of known rounds makes at most, if these are written one after the other
+INNERMOST = 80  # the same, of the last of several loops: it would end before a CPU is at its speed
+EACH = 4  # values for which a round counts at least
 FETCH = "llvm.prefetch.p0i8"
 ROLLED = "tensorswap.rolled"  # the name of a module's word for loops that LLVM leaves as they are
 
@@ -159,13 +161,16 @@ class Vectors:
         def body(index: Any, old: Sums) -> Sums:
             return self.nest(inner, self.at(a, index, move_a), self.at(b, index, move_b), old, step)
 
-        return repeated(self.builder, count, sums, body)
+        return repeated(self.builder, count, sums, body, WRITTEN_OUT if inner else INNERMOST)
 
 
-def repeated(builder: Any, count: Any, values: Sums, body: Callable[[Any, Sums], Sums]) -> Sums:
+def repeated(
+    builder: Any, count: Any, values: Sums, body: Callable[[Any, Sums], Sums], written_out: int = WRITTEN_OUT
+) -> Sums:
     """A loop that makes new values of the old ones so many times; gives the last."""
-    if isinstance(count, llvm.Constant) and (count.constant == 1 or count.constant * len(values) <= WRITTEN_OUT):
-        for number in range(count.constant):
+    known = _known(count)
+    if known is not None and (known == 1 or known * max(len(values), EACH) <= written_out):
+        for number in range(known):
             values = body(NUMBER(number), values)
         return values
     before = builder.block

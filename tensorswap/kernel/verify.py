@@ -116,7 +116,7 @@ class _Verifier:
             need(panel.memory.type == node.tile.type, f"{node.tile.name} reads {panel.memory.type}")
             for place in (panel.at, panel.row, panel.column):
                 self.value(place, ir.WORD)
-        need(len(node.loops) == (1 if node.tile.form == "lane" else 3), f"{node.tile.name} has {len(node.loops)} loops")
+        need(len(node.loops) == ir.LOOPS, f"{node.tile.name} has {len(node.loops)} loops")
         for loop in node.loops:
             for part in loop:
                 self.value(part, ir.WORD)

@@ -55,7 +55,8 @@ class ContractionWriter:
         found, tiling, scope = self.found, self.tiling, self.scope
         with ExitStack() as around:
             for name in tiling.outer_loops:
-                around.enter_context(scope.loop(name, *tiling.ranges[name]))
+                if name not in tiling.inner_loops:
+                    around.enter_context(scope.loop(name, *tiling.ranges[name]))
             around.enter_context(scope.when([scope.write.truth(atom) for atom in found.conditions]))
             if tiling.chunk is not None:
                 around.enter_context(scope.counted(CHUNK, *tiling.ranges[found.summed[0]], word(tiling.chunk)))
@@ -76,6 +77,8 @@ class ContractionWriter:
             if found.a.mode is Mode.PACKED:  # a panel of a stays in the nearest cache, those of b run by
                 around.enter_context(self.rows())
                 self.panels.pack_rows()
+                for name in tiling.inner_loops:
+                    around.enter_context(scope.loop(name, *tiling.ranges[name]))
                 around.enter_context(self.columns(low, high))
             elif found.form == "lane":
                 around.enter_context(self.rows())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 from ..kernel import ir as kernel
 from ..kernel.ir import (
@@ -128,15 +129,10 @@ class Panels:
         loops: list[tuple[Variable, Range]], terms: list[Value], panels: int,
     ) -> None:  # fmt: skip
         """Copies some panels, for each step of the outer sums."""
-        *outer, (inner, (low, high)) = loops
-        access, apart = side.operand.access, side.moves[self.tiling.found.summed[-1]]
-        with ExitStack() as around:
-            for variable, (first, past) in outer:
-                around.enter_context(self.scope.counted(variable, first, past))
-            self.scope.add(kernel.Set(inner, low))
-            at, to = self.write.offset(access), total([place, *terms[1:]])
-            source, far = self.layout.tensor(access.tensor), word(side.size * side.steps)
-            self.scope.add(kernel.Lay(panel, to, far, source, at, word(apart), high - low, panels, side.size))
+        apart = word(side.moves[self.tiling.found.summed[-1]])
+        with self.through(side, place, loops, terms) as (source, at, to, steps):
+            far = word(side.size * side.steps)
+            self.scope.add(kernel.Lay(panel, to, far, source, at, apart, steps, panels, side.size))
 
     def turns(self, side: Side) -> bool:
         """Whether steps of the innermost sum lie in line, so that what a tile spans is far apart."""
@@ -148,15 +144,32 @@ class Panels:
         self, side: Side, panel: Memory, place: Value, loops: list[tuple[Variable, Range]], terms: list[Value]
     ) -> None:
         """Copies one panel in blocks that are turned, for each step of the outer sums."""
-        *outer, (inner, (low, high)) = loops
-        access, along = side.operand.access, side.moves[side.operand.along]
+        apart = word(side.moves[side.operand.along])
+        with self.through(side, place, loops, terms) as (source, at, to, steps):
+            self.scope.add(kernel.Turn(panel, to, source, at, apart, steps, side.size))
+
+    @contextmanager
+    def through(
+        self, side: Side, place: Value, loops: list[tuple[Variable, Range]], terms: list[Value]
+    ) -> Iterator[tuple[Memory, Value, Value, Value]]:
+        """Loops through an operand, but for the last ones, which run through memory as one: where these begin, there
+        and in a panel, and how many steps they have together."""
+        summed, last = self.tiling.found.summed, len(loops) - 1
+        low, high = loops[last][1]
+        steps = high - low
+        while last and constant(steps) is not None:
+            name, (low, high) = summed[last - 1], loops[last - 1][1]
+            if side.moves[name] != side.moves[summed[-1]] * (constant(steps) or 0):
+                break
+            last, steps = last - 1, (high - low) * steps
         with ExitStack() as around:
-            for variable, (first, past) in outer:
+            for variable, (first, past) in loops[:last]:
                 around.enter_context(self.scope.counted(variable, first, past))
-            self.scope.add(kernel.Set(inner, low))
-            at, to = self.write.offset(access), total([place, *terms[1:]])
-            source = self.layout.tensor(access.tensor)
-            self.scope.add(kernel.Turn(panel, to, source, at, word(along), high - low, side.size))
+            for variable, (first, _) in loops[last:]:
+                self.scope.add(kernel.Set(variable, first))
+            access = side.operand.access
+            source, at = self.layout.tensor(access.tensor), self.write.offset(access)
+            yield source, at, total([place, *terms[len(loops) - last :]]), steps
 
     def inside_masks(self) -> Value:
         """Whether a lane of a panel of b takes part at a step of the sum."""
@@ -214,7 +227,7 @@ class Panels:
     def source(self, side: Side, starts: dict[str, Value], low: Value) -> tuple[Memory, Value]:
         """The tensor or panel that a tile reads, and where it begins, in a block of columns from `low` on."""
         found, mode = self.tiling.found, side.operand.mode
-        if mode in (Mode.AHEAD, Mode.PACKED):
+        if side.packed:
             place = self.place_in_block(low) if side is self.tiling.b else ZERO
             if mode is Mode.AHEAD:
                 place = self.place_ahead(side, ROW if side is self.tiling.a else COLUMN)
@@ -228,7 +241,13 @@ class Panels:
         moved = [start * side.moves[name] for name, start in starts.items() if not kernel.is_zero(start)]
         return self.layout.tensor(access.tensor), total([self.write.offset(zero), *moved])
 
+    def move(self, side: Side, name: str) -> int:
+        """How far a step of a summed index moves through an operand, or through its panel."""
+        if not side.packed:
+            return side.moves[name]
+        summed = self.tiling.found.summed
+        return side.size * math.prod(self.layout.count(inner) for inner in summed[summed.index(name) + 1 :])
+
     def step(self, side: Side) -> int:
-        """How far apart the steps of a lane tile lie."""
-        packed = side.operand.mode in (Mode.PACKED, Mode.AHEAD)
-        return side.size if packed else side.moves[self.tiling.found.summed[-1]]
+        """How far a step of the innermost one moves."""
+        return self.move(side, self.tiling.found.summed[-1])

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from ..kernel.ir import LOOPS
 from ..kernel.registers import registers
 from ..language import ir
 from ..language.affine import affine, is_constant
@@ -317,8 +318,10 @@ class Trial:
         self.order = sorted(summed, key=lambda i: (rank[i], -abs(of_b[i]), -abs(of_a[i])))
         self.rows, self.columns = layout.least_count(found.row), layout.least_count(found.column)
         self.wide = registers().outer[1] * (registers().bytes // self.itemsize)  # of a whole tile
-        others = [i for i in of_a if i in y and not of_b.get(i) and i != found.row]
-        self.in_row = layout.typical(found.row) * math.prod(weight(i) for i in others)
+        self.in_row, self.in_column = (
+            layout.typical(own) * math.prod(weight(i) for i in moves if i in y and not other.get(i) and i != own)
+            for own, moves, other in ((found.row, of_a, of_b), (found.column, of_b, of_a))
+        )
         self.contiguous = y[found.column] == 1
 
     def judged(self) -> tuple[tuple[float, ...], Contraction] | None:
@@ -329,7 +332,7 @@ class Trial:
         if b is None:
             return self.dot()
         a, b = self.together(self.first(b), b)
-        if a.mode is Mode.SCALAR and len(self.order) > 3:
+        if a.mode is Mode.SCALAR and len(self.order) > LOOPS:
             return None
         form = "outer" if a.mode is Mode.SCALAR else "lane"
         return self.score(self.ease(a, b)), replace(self.found, form=form, a=a, b=b, summed=tuple(self.order))
@@ -343,9 +346,8 @@ class Trial:
         b, ahead = self.found.b, self.ahead(self.found.b, self.of_b, STREAMED if self.in_row < FEW else KEPT)
         if self.found.masks and ahead is None and self.in_row < REUSE:
             return None
-        far = self.layout.elements(b.access.tensor) * self.itemsize >= FAR
         thrashing = self.thrashes(self.of_b) and (ahead is not None or self.in_row >= 4 * REUSE)
-        jumping = self.jumps(self.of_b) and self.in_row >= (REUSE if far else MANY)
+        jumping = self.jumps(self.of_b) and self.in_row >= (REUSE if self.is_far(b) else MANY)
         if self.of_b[b.along] == 1 and not self.found.masks and not thrashing and not jumping:
             return replace(b, mode=Mode.DIRECT)
         if ahead is not None:
@@ -362,20 +364,34 @@ class Trial:
             return replace(a, mode=Mode.DIRECT)
         if ahead is not None and long:
             return replace(a, mode=Mode.AHEAD, level=ahead)
-        if (jumping and in_line) or (wide >= 32 and long and b.mode is not Mode.DIRECT):
+        if (jumping and in_line) or (wide >= 32 and long and b.mode is not Mode.DIRECT) or self.returns(b):
             return replace(a, mode=Mode.PACKED)
         return replace(a, mode=Mode.SCALAR)
 
+    def returns(self, b: Operand) -> bool:
+        """Whether tiles would come back to a first tensor that is far again and again: they stay at their rows of it,
+        and run through the second one."""
+        found = self.found
+        bounded = found.conditions or found.masks or found.bounds
+        simple = b.mode is Mode.DIRECT and len(self.order) <= LOOPS and not bounded
+        return simple and self.is_far(found.a) and self.in_column >= 2 * self.wide and self.steps >= LONG
+
+    def is_far(self, operand: Operand) -> bool:
+        return self.layout.elements(operand.access.tensor) * self.itemsize >= FAR
+
     def together(self, a: Operand, b: Operand) -> tuple[Operand, Operand]:
-        """Lanes step through both tensors at one pace: a second one that lies in several pieces is packed for them."""
+        """Tiles that multiply by lanes like to step through both tensors at one pace: a second one that lies in several
+        pieces is packed for them."""
         if a.mode is Mode.SCALAR or b.mode is not Mode.DIRECT or self.runs_as_one(self.of_b):
+            return a, b
+        if a.mode is Mode.PACKED and self.returns(b):
             return a, b
         return (a, replace(b, mode=Mode.PACKED)) if self.in_row >= REUSE else (replace(a, mode=Mode.SCALAR), b)
 
     def dot(self) -> tuple[tuple[float, ...], Contraction] | None:
         """Vectors along a summed index that is contiguous in both."""
         along = [i for i in self.found.summed if self.of_a[i] == self.of_b[i] == 1 and self.layout.weight(i) >= 16]
-        if self.found.masks or not along or len(self.order) > 3:
+        if self.found.masks or not along or len(self.order) > LOOPS:
             return None
         order = (*(i for i in self.order if i != along[0]), along[0])
         found = replace(self.found, form="dot", summed=order)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ..kernel import ir as kernel
 from ..kernel.ir import (
     FALSE,
+    LOOPS,
     ONE,
     TRUE,
     ZERO,
@@ -37,10 +38,8 @@ from ..language.bounds import at_least_zero
 from ..language.ir import Expr, Number
 from .layout import BufferOf
 from .panels import CHUNK, COLUMN, ROW, Panels
-from .roles import Mode
 from .tiling import Tiling
 
-LOOPS = 3  # indices that an outer or dot tile sums over, one inside the other
 Loop = tuple[Value, int, int]  # how often, and how far that moves through a and b
 
 
@@ -138,30 +137,20 @@ class TileWriter:
 
     def loops(self, summed: Summed) -> list[Loop]:
         """The loops of a tile; one for two that run on where the other ends."""
-        if self.found.form == "lane":
+        a, b = self.tiling.a, self.tiling.b
+        if self.tiling.runs_as_one(a) and self.tiling.runs_as_one(b):
             times: Value = ONE
             for count in summed.counts:
                 times = times * count
-            return [(times, self.panels.step(self.tiling.a), self.panels.step(self.tiling.b))]
+            return [(ONE, 0, 0)] * (LOOPS - 1) + [(times, self.panels.step(a), self.panels.step(b))]
         result: list[Loop] = []
         for name, count in zip(self.found.summed, summed.counts, strict=True):
-            in_a, in_b, known = self.tiling.a.moves[name], self.move_in_b(name), constant(count)
+            in_a, in_b, known = self.panels.move(a, name), self.panels.move(b, name), constant(count)
             if result and known is not None and result[-1][1:] == (in_a * known, in_b * known):
                 result[-1] = (result[-1][0] * known, in_a, in_b)
             else:
                 result.append((count, in_a, in_b))
         return [(ONE, 0, 0)] * (LOOPS - len(result)) + result
-
-    def move_in_b(self, name: str) -> int:
-        """How far a step of a summed index moves through b, or through its panel."""
-        if self.found.b.mode not in (Mode.PACKED, Mode.AHEAD):
-            return self.tiling.b.moves[name]
-        step = self.tiling.columns
-        for inner in reversed(self.found.summed):
-            if inner == name:
-                break
-            step *= self.layout.count(inner)
-        return step
 
     def common_range(self, low: Value, high: Value) -> tuple[Value, Value]:
         """The start and the number of values of the summed index: those that all rows of a tile have in common, and

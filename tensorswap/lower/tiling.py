@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
 from ..kernel.ir import Tile, Value, is_zero, type_of
 from ..kernel.registers import registers
 from ..language import ir
-from .roles import KEPT, Contraction, Mode, Operand, strides
+from .roles import KEPT, NEAR, Contraction, Mode, Operand, strides
 from .scope import Range, Scope
 
 STEPS = 256  # steps of a sum whose panels are packed at a time, if there are many more
@@ -27,6 +28,10 @@ class Side:
     moves: dict[str, int]
     size: int
     steps: int
+
+    @property
+    def packed(self) -> bool:
+        return self.operand.mode in (Mode.PACKED, Mode.AHEAD)
 
 
 class Tiling:
@@ -55,10 +60,11 @@ class Tiling:
         free = [i for i in self.ranges if i not in inside]
         self.row_loops = [i for i in free if i not in outermost and of_a.get(i) and not of_b.get(i)]
         self.outer_loops = [i for i in free if i not in self.row_loops]
+        # of these, the ones through which tiles run that stay at a panel of rows
+        stays = found.a.mode is Mode.PACKED and found.b.mode is not Mode.PACKED and not found.conditions
+        self.inner_loops = [i for i in self.outer_loops if stays and not of_a.get(i)]
         self.rest = math.prod(self.layout.count(i) for i in found.summed[1:])
-        self.chunk = (
-            self.steps_at_a_time()
-        )  # values of the first summed index that tiles run over at a time, if not all
+        self.chunk = self.steps_at_a_time()  # values of the first summed index that a tile runs over, if not all
         self.a = Side("a", found.a, of_a, self.rows, self.steps_of(found.a))
         self.b = Side("b", found.b, of_b, self.columns, self.steps_of(found.b))
         self.block = self.columns_at_a_time()  # if not all
@@ -68,9 +74,10 @@ class Tiling:
         found, first = self.found, self.found.summed[0]
         most = max(STEPS // max(self.rest, 1), 1)
         known = self.layout.is_constant(first) and is_zero(self.ranges[first][0])
-        modes, bounded = (found.a.mode, found.b.mode), bool(found.bounds or found.masks)
+        modes = (found.a.mode, found.b.mode)
         long = self.layout.count(first) > 2 * most or (not known and Mode.AHEAD not in modes)
-        return most if Mode.PACKED in modes and long and not bounded else None
+        whole = found.b.mode is Mode.AHEAD or bool(found.bounds or found.masks)  # all of them run by in line
+        return most if Mode.PACKED in modes and long and not whole else None
 
     def steps_of(self, operand: Operand) -> int:
         """Those that are packed at a time: all, if they are packed ahead."""
@@ -87,8 +94,19 @@ class Tiling:
             return max(fitting, self.columns) if count * each > KEPT * 3 // 4 else None
         if mode is Mode.PACKED and self.found.a.mode is Mode.AHEAD:
             together = self.columns * self.panels_in_line(self.b)
-            return together if count > together else None
+            near = max(NEAR // (self.b.steps * self.dtype.itemsize), together)
+            return near // together * together if count > near else None
         return COLUMNS // self.columns * self.columns if mode is Mode.PACKED and count > 2 * COLUMNS else None
+
+    def runs_as_one(self, side: Side) -> bool:
+        """Whether loops over summed indices run through an operand, or its panel, as one."""
+        summed, layout = self.found.summed, self.layout
+        if side.packed or len(summed) == 1:
+            return True
+        pairs = itertools.pairwise(summed)
+        return not any(i in layout.least for i in summed) and all(
+            side.moves[outer] == side.moves[inner] * layout.count(inner) for outer, inner in pairs
+        )
 
     def panels_in_line(self, side: Side) -> int:
         """Panels that are packed together, since a row of memory holds pieces of all of them."""
