@@ -225,6 +225,7 @@ def outer(
     if _known(add) != 0:
         for row in written:
             code.fetch(row, write=True)
+            code.fetch(code.further(row, places[-1] + width - 1), write=True)
     sums = code.nest(loops, a.at, b.at, code.zeros(rows * len(places)), step)
     elements = [(row, place) for row in written for place in places]
     factor = code.splat(scale)

@@ -70,29 +70,43 @@ class ContractionWriter:
     def block_of_columns(self, low: Value, high: Value) -> None:
         found, tiling, scope = self.found, self.tiling, self.scope
         if found.b.mode is Mode.PACKED:
-            self.panels.pack_columns(low, high)
+            self.panels.pack_block(tiling.b, low, high, tiling.block)
         with ExitStack() as around:
             for name in tiling.row_loops:
                 around.enter_context(scope.loop(name, *tiling.ranges[name]))
             if found.a.mode is Mode.PACKED:  # a panel of a stays in the nearest cache, those of b run by
-                around.enter_context(self.rows())
-                self.panels.pack_rows()
+                self.packed_rows(around)
                 for name in tiling.inner_loops:
                     around.enter_context(scope.loop(name, *tiling.ranges[name]))
                 around.enter_context(self.columns(low, high))
             elif found.form == "lane":
-                around.enter_context(self.rows())
+                around.enter_context(self.rows(*tiling.ranges[found.row]))
                 around.enter_context(self.columns(low, high))
             else:
                 around.enter_context(self.columns(low, high))
-                around.enter_context(self.rows())
-            self.tile.emit(low)
+                around.enter_context(self.rows(*tiling.ranges[found.row]))
+            self.tile.emit()
+
+    def packed_rows(self, around: ExitStack) -> None:
+        """A loop over rows, each packed before the tiles that read it; or some at a time that lie side by side."""
+        tiling, scope = self.tiling, self.scope
+        low, high = tiling.ranges[self.found.row]
+        panels = tiling.panels_in_line(tiling.a)
+        if panels == 1:
+            around.enter_context(self.rows(low, high))
+            self.panels.pack_block(tiling.a, ROW, None, tiling.rows)
+            return
+        some, size = Variable("rows", WORD), panels * tiling.rows
+        around.enter_context(scope.counted(some, low, high, word(size)))
+        end = scope.set("end_of_rows", least(some + size, high))
+        self.panels.pack_block(tiling.a, some, end, size)
+        around.enter_context(self.rows(some, end))
 
     @contextmanager
-    def rows(self) -> Iterator[None]:
-        low, high = self.tiling.ranges[self.found.row]
+    def rows(self, low: Value, high: Value) -> Iterator[None]:
+        last = self.tiling.ranges[self.found.row][1]
         with self.scope.counted(ROW, low, high, word(self.tiling.rows)):
-            self.scope.set(self.layout.index(self.found.row).name, least(ROW, high - self.tiling.rows))
+            self.scope.set(self.layout.index(self.found.row).name, least(ROW, last - self.tiling.rows))
             yield
 
     @contextmanager

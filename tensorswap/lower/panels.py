@@ -44,23 +44,23 @@ class Panels:
         self.scope = tiling.scope
         self.write = tiling.write
         self.layout = tiling.layout
+        self.begins: dict[str, Value] = {}  # where blocks that are packed begin
 
     # -- packing
 
-    def pack_rows(self) -> None:
-        """The panel of one tile's rows of a."""
-        tiling = self.tiling
-        self.pack(tiling.a, self.memory(tiling.a, tiling.a.size * tiling.a.steps), ZERO)
-
-    def pack_columns(self, low: Value, high: Value) -> None:
-        """The panels of a block of columns of b."""
-        tiling, side = self.tiling, self.tiling.b
-        columns = tiling.block or self.layout.greatest_count(tiling.found.column)
-        panel = self.memory(side, -(-columns // side.size) * side.size * side.steps)
+    def pack_block(self, side: Side, low: Value, high: Value | None, most: int | None) -> None:
+        """The panels of a block of an operand's index, which has so many values at most, if not all; or the one at
+        which the index stands."""
+        self.begins[side.name] = low
+        count = self.layout.greatest_count(side.operand.along) if most is None else most
+        panel = self.memory(side, -(-count // side.size) * side.size * side.steps)
+        if high is None:
+            self.pack(side, panel, ZERO)
+            return
         for panels, first, past in self.pieces(side, low, high):
-            with self.scope.counted(COLUMN, first, past, word(panels * side.size)):
-                self.move_to(side, COLUMN)
-                self.pack(side, panel, self.place_in_block(low), panels)
+            with self.scope.counted(self.start(side), first, past, word(panels * side.size)):
+                self.move_to(side, self.start(side))
+                self.pack(side, panel, self.place_in_block(side), panels)
 
     def pack_ahead(self, side: Side) -> None:
         """Panels of all that a statement reads of an operand, before the strips of some nest around it: each thread has
@@ -209,9 +209,14 @@ class Panels:
         count = self.layout.greatest_count(side.operand.along)
         return -(-count // side.size) * side.size * side.steps
 
-    def place_in_block(self, low: Value) -> Value:
-        """Where the panel of a tile's columns starts, among those of a block."""
-        return (COLUMN - low) * self.tiling.b.steps
+    def start(self, side: Side) -> Variable:
+        """Where a tile begins."""
+        return ROW if side is self.tiling.a else COLUMN
+
+    def place_in_block(self, side: Side) -> Value:
+        """Where the panel of a tile starts, among those of a block."""
+        begin = self.begins[side.name]
+        return ZERO if begin is self.start(side) else (self.start(side) - begin) * side.steps
 
     def place_ahead(self, side: Side, first: Value) -> Value:
         """Where the panel of a tile starts, among those that were packed ahead."""
@@ -224,14 +229,12 @@ class Panels:
 
     # -- what tiles read
 
-    def source(self, side: Side, starts: dict[str, Value], low: Value) -> tuple[Memory, Value]:
-        """The tensor or panel that a tile reads, and where it begins, in a block of columns from `low` on."""
-        found, mode = self.tiling.found, side.operand.mode
+    def source(self, side: Side, starts: dict[str, Value]) -> tuple[Memory, Value]:
+        """The tensor or panel that a tile reads, and where it begins."""
+        found, ahead = self.tiling.found, side.operand.mode is Mode.AHEAD
         if side.packed:
-            place = self.place_in_block(low) if side is self.tiling.b else ZERO
-            if mode is Mode.AHEAD:
-                place = self.place_ahead(side, ROW if side is self.tiling.a else COLUMN)
-            if found.bounds or found.masks or (mode is Mode.AHEAD and self.tiling.chunk is not None):
+            place = self.place_ahead(side, self.start(side)) if ahead else self.place_in_block(side)
+            if found.bounds or found.masks or (ahead and self.tiling.chunk is not None):
                 begun = starts[found.summed[0]] - self.tiling.first_of_sum()
                 place = place + begun * (self.tiling.rest * self.step(side))
             return self.memory(side), place

@@ -360,6 +360,7 @@ class Trial:
         a, ahead, long = self.found.a, self.ahead(self.found.a, self.of_a, KEPT), self.steps >= 16
         in_line, wide = self.of_a[a.along] == 1, self.layout.typical(self.found.column)
         jumping = self.thrashes(self.of_a) and wide >= 16
+        jumping |= self.is_far(a) and self.jumps(self.of_a) and wide >= FEW_ROWS
         if in_line and self.runs_as_one(self.of_a) and not jumping:
             return replace(a, mode=Mode.DIRECT)
         if ahead is not None and long:

@@ -38,7 +38,7 @@ from ..language.bounds import at_least_zero
 from ..language.ir import Expr, Number
 from .layout import BufferOf
 from .panels import CHUNK, COLUMN, ROW, Panels
-from .tiling import Tiling
+from .tiling import Side, Tiling
 
 Loop = tuple[Value, int, int]  # how often, and how far that moves through a and b
 
@@ -66,10 +66,9 @@ class TileWriter:
         self.read = ir.substitute_indices(dict(self.found.values))
         self.row, self.column = (self.layout.index(name) for name in (self.found.row, self.found.column))
 
-    def emit(self, low: Value) -> None:
-        """The call, in a block of columns from `low` on."""
+    def emit(self) -> None:
         summed = self.summed()
-        a, b = (self.operand(side, summed, low) for side in (self.tiling.a, self.tiling.b))
+        a, b = (self.operand(side, summed) for side in (self.tiling.a, self.tiling.b))
         corners = self.corners()
         if corners:
             with self.scope.when([joined("or", [compare("<", greatest, 0) for _, greatest in corners])]):
@@ -87,15 +86,12 @@ class TileWriter:
 
     # -- operands
 
-    def operand(self, side: object, summed: Summed, low: Value) -> Panel:
-        tiling = self.tiling
-        if side is tiling.a:
-            row = ONE if self.found.form == "lane" else word(tiling.a.moves[self.found.row])
-            return Panel(
-                *self.panels.source(tiling.a, summed.starts, low), row, word(tiling.a.moves.get(self.found.column, 0))
-            )
-        column = word(tiling.b.moves.get(self.found.column, 0)) if self.found.form == "dot" else ONE
-        return Panel(*self.panels.source(tiling.b, summed.starts, low), ZERO, column)
+    def operand(self, side: Side, summed: Summed) -> Panel:
+        memory, place = self.panels.source(side, summed.starts)
+        row, column = (word(side.moves.get(name, 0)) for name in (self.found.row, self.found.column))
+        if side is self.tiling.a:
+            return Panel(memory, place, ONE if self.found.form == "lane" else row, column)
+        return Panel(memory, place, ZERO, column if self.found.form == "dot" else ONE)
 
     def target(self) -> Panel:
         zero = ir.substitute_indices(dict.fromkeys(self.found.summed, Number(0)))

@@ -70,14 +70,26 @@ class Tiling:
         self.block = self.columns_at_a_time()  # if not all
 
     def steps_at_a_time(self) -> int | None:
-        """Panels of so many steps stay in the nearest cache, while tiles read them again."""
+        """Tiles run over so many steps of the sum before the next ones do: what they read is still in the nearest cache
+        when others read it again."""
         found, first = self.found, self.found.summed[0]
         most = max(STEPS // max(self.rest, 1), 1)
         known = self.layout.is_constant(first) and is_zero(self.ranges[first][0])
         modes = (found.a.mode, found.b.mode)
-        long = self.layout.count(first) > 2 * most or (not known and Mode.AHEAD not in modes)
-        whole = found.b.mode is Mode.AHEAD or bool(found.bounds or found.masks)  # all of them run by in line
-        return most if Mode.PACKED in modes and long and not whole else None
+        count = self.layout.most.get(first, self.layout.count(first))
+        if found.bounds or found.masks or (found.b.mode is Mode.AHEAD and self.runs_by()):
+            return None
+        if Mode.PACKED in modes:
+            return most if count > 2 * most or (not known and Mode.AHEAD not in modes) else None
+        rows, columns = (self.layout.count(i) for i in (found.row, found.column))
+        several = rows > self.rows or columns > self.columns
+        far = (rows + columns) * count * self.rest * self.dtype.itemsize > NEAR
+        return most if found.form != "dot" and several and far and count > 2 * most else None
+
+    def runs_by(self) -> bool:
+        """Whether panels that were packed ahead are too many for a cache: they are read in line."""
+        count = self.layout.count(self.found.column) * self.layout.count(self.found.summed[0]) * self.rest
+        return count * self.dtype.itemsize > KEPT
 
     def steps_of(self, operand: Operand) -> int:
         """Those that are packed at a time: all, if they are packed ahead."""

@@ -426,9 +426,13 @@ class Nester:
             return None
         return large
 
-    def is_packed(self, statements: list[ir.Statement]) -> bool:
-        """Whether there is a single product with a large matrix, of which it makes many rows: panels of it are packed,
-        each of lines that lie side by side, so that threads may cut them."""
+    def may_cut_lines(self, index: str, statements: list[ir.Statement]) -> bool:
+        """Whether there is a single product with a large target, or with a large matrix of which it makes many rows:
+        panels are packed of long pieces of lines, so that threads may cut these."""
+        if self.is_large_product(statements):
+            return True
+        if self.sizes.index[index] < PLENTY * WIDE // 2:
+            return False
         if len(statements) != 1 or not is_contraction(statements[0]):
             return False
         (statement,) = statements
@@ -446,7 +450,7 @@ class Nester:
         return (
             float(size > 1) + float(min(self.weight(index), PLENTY) >= PLENTY or size >= PLENTY // 2),
             -float(thin is not None and index not in ir.index_names(thin)),
-            -float(self.in_line(candidate) and not (self.is_large_product(statements) or self.is_packed(statements))),
+            -float(self.in_line(candidate) and not self.may_cut_lines(index, statements)),
             -sum(self.bytes_at_one(name, set()) for name in candidate.private),
             -sum(places),
         )
