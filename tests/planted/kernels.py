@@ -12,6 +12,34 @@ FOUND = "tests/test_compiled.py::test_programs_that_once_went_wrong"
 
 FAULTS = (
     Fault(
+        "pieces of a sum that all begin with its first step", "wrong index", "lower/panels.py",
+        "if found.bounds or found.masks or (ahead and self.tiling.chunk is not None):",
+        "if found.bounds or found.masks:",
+        ("tests/test_far_tensors.py::test_values_and_gradients[Y[b,o,i] += X[b,c,i] * W[o,c]]",),
+        "panels that were packed ahead hold all steps, of which a tile takes a few",
+    ),
+    Fault(
+        "the rest of a block of panels that is not packed", "wrong bound", "lower/panels.py",
+        "return [(panels, low, split), (1, split, high)]",
+        "return [(panels, low, split)]",
+        ("tests/test_far_tensors.py::test_values_and_gradients[Y[b,i,j,o] += X[b,i+u,j+v,c] * W[u,v,c,o]]",),
+        "tiles would read panels that nothing has filled",
+    ),
+    Fault(
+        "panels of rows that are packed for one picture", "wrong index", "lower/tiling.py",
+        "self.inner_loops = [i for i in self.outer_loops if stays and not of_a.get(i)]",
+        "self.inner_loops = [i for i in self.outer_loops if stays]",
+        ("tests/test_far_tensors.py::test_values_and_gradients[Y[b,g,o,i] += X[b,g,c,i+u] * W[g,o,c,u]]",),
+        "the weights of a group are other ones",
+    ),
+    Fault(
+        "rows that are laid one short", "wrong index", "kernel/laid.py",
+        "here = code.further(target, code.at(start, step, lanes))",
+        "here = code.further(target, code.at(start, step, NUMBER(self.lanes - 1)))",
+        ("tests/test_laid.py::test_pieces_of_rows_stand_one_below_the_other[float32-4-8-False]",),
+        "each step of a panel would write over the one before",
+    ),
+    Fault(
         "steps that are left over belong to one row", "swapped index", "lower/plain.py",
         "self.points(statement, [*again, along], [statement.value], False)",
         "self.points(statement, [along], [statement.value], False)",
@@ -50,7 +78,7 @@ FAULTS = (
     ),
     Fault(
         "the last rows of tiles move back too far", "off by one", "lower/contraction.py",
-        "least(ROW, high - self.tiling.rows)", "least(ROW, high - self.tiling.rows - 1)",
+        "least(ROW, last - self.tiling.rows)", "least(ROW, last - self.tiling.rows - 1)",
         (FOUND + "[guard_on_everything]",),
         "the last row of a product would be what lay in memory",
     ),
