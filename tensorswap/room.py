@@ -88,7 +88,7 @@ def available() -> int | None:
 
 
 def _machine() -> int | None:
-    found = re.search(r"^MemAvailable:\s*(\d+) kB", _text(Path("/proc/meminfo")), re.MULTILINE)
+    found = re.search(r"^MemAvailable:\s*(\d+) kB", text_in(Path("/proc/meminfo")), re.MULTILINE)
     return int(found[1]) * 1024 if found else physical()  # all there is, where nobody says what is free
 
 
@@ -114,14 +114,15 @@ def _groups() -> list[int | None]:
 
 def _left(most: Path, used: Path, details: Path, files: str) -> int | None:
     """What a limit leaves; copies of files that nobody reads at the moment make way."""
-    limit, current = _text(most).strip(), _text(used).strip()
+    limit, current = text_in(most).strip(), text_in(used).strip()
     if not limit.isdigit() or not current.isdigit():
         return None
-    found = re.search(rf"^{files} (\d+)", _text(details), re.MULTILINE)
+    found = re.search(rf"^{files} (\d+)", text_in(details), re.MULTILINE)
     return max(int(limit) - int(current) + (int(found[1]) if found else 0), 0)
 
 
-def _text(path: Path) -> str:
+def text_in(path: Path) -> str:
+    """What a file of the system's says, or nothing."""
     try:
         return path.read_text()
     except OSError:  # no such thing on this machine

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from ..errors import ArgumentError
+from ..room import GROUP, text_in
 
 
 def cores() -> int:
@@ -25,33 +25,12 @@ def cores() -> int:
 
 
 @cache
-def quota(groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int:
+def quota(groups: Path = GROUP) -> int:
     """The cores whose time a container has a share of. One that takes more is stopped until its next share comes."""
-    shares = [time / period for time, period in _shares(groups, own) if time and period]
-    return max(math.ceil(min(shares)), 1) if shares else os.cpu_count() or 1
-
-
-def _shares(groups: Path, own: Path) -> Iterator[tuple[int, int]]:
-    """Times that the groups around the process may take, each with the period in which."""
-    for line in _lines(own):
-        _, controllers, path = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        top = groups / controllers if controllers else groups
-        inside = top / path.lstrip("/")
-        for folder in (inside, *inside.parents):
-            if controllers:
-                found = [*_lines(folder / "cpu.cfs_quota_us"), *_lines(folder / "cpu.cfs_period_us")]
-            else:
-                found = [word for line in _lines(folder / "cpu.max") for word in line.split()]
-            if len(found) == 2 and all(word.isdigit() for word in found):
-                yield int(found[0]), int(found[1])
-            if folder == top:
-                break
-
-
-def _lines(file: Path) -> list[str]:
-    try:
-        return file.read_text(encoding="ascii").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return []  # another system than Linux, or none of our business
+    old = groups / "cpu"
+    texts = (text_in(groups / "cpu.max"), f"{text_in(old / 'cpu.cfs_quota_us')} {text_in(old / 'cpu.cfs_period_us')}")
+    shares = []
+    for words in map(str.split, texts):
+        if len(words) == 2 and all(word.isdigit() and int(word) for word in words):
+            shares.append(math.ceil(int(words[0]) / int(words[1])))
+    return min([*shares, os.cpu_count() or 1])
