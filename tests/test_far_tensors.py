@@ -21,6 +21,7 @@ TEXTS = {
     "Y[b,o,i,j] += X[b,c,i+2*u,j+v] * W[o,c,u,v]": ("X:bcpq", "W:ocuv"),
     "Y[b,i,j,o] += X[b,i+u,j+v,c] * W[u,v,c,o]": ("X:bpqc", "W:uvco"),
     "Y[b,i,o] -= X[b,i+u,c] * W[u,c,o] * s": ("X:bpc", "W:uco", "s:"),
+    "Y[b,o,i,j,k] += X[b,c,i+u,j+v,k+w] * W[o,c,u,v,w]": ("X:bcvpq", "W:ocuvw"),
     "Y[b,o,i] += X[b,c,i] * W[o,c]": ("X:bcp", "W:oc"),
     "Y[b,g,o,i] += X[b,g,c,i+u] * W[g,o,c,u]": ("X:bgcp", "W:gocu"),
     "Y[o,b] += X[b,c,u,v] * W[o,c,u,v]": ("X:bcuv", "W:ocuv"),
@@ -34,6 +35,7 @@ def test_values_and_gradients(text: str, data: st.DataObject) -> None:
     small = st.integers(1, 3)
     sizes = {
         "b": data.draw(small, "b"), "g": data.draw(small, "g"), "u": data.draw(small, "u"), "v": data.draw(small, "v"),
+        "w": data.draw(small, "w"),
         "c": data.draw(st.integers(1, 20), "c"), "o": data.draw(st.integers(1, 21), "o"),
         "p": data.draw(st.integers(7, 20), "p"), "q": data.draw(st.integers(7, 20), "q"),
     }  # fmt: skip

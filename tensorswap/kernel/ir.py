@@ -292,7 +292,7 @@ class Step(Statement):
         return free(self.body)
 
 
-LOOPS = 3  # over steps of a sum, one inside the other, that a tile has
+LOOPS = 4  # over steps of a sum, one inside the other, that a tile has
 
 
 @dataclass(frozen=True)
