@@ -36,7 +36,7 @@ def loop(*body: ir.Statement) -> ir.For:
 GOOD: dict[str, ir.Body] = {
     "a copy": (loop(ir.Store(A, K, ir.cast(ir.Load(B, K), ir.F8))),),
     "a sum": (ir.Set(X, ir.number(0, ir.F8)), loop(ir.Set(X, X + ir.Load(A, K))), ir.Store(A, ir.ZERO, X)),
-    "a turned copy": (ir.Turn(A, ir.ZERO, A, N, N, N, 8),),
+    "a turned copy": (ir.Turn(A, ir.ZERO, N, A, N, N, N, 8),),
     "a laid copy": (ir.Lay(A, ir.ZERO, N, A, N, N, N, 2, 8),),
     "a step": (ir.Step(0, "", (loop(ir.If(ir.compare("<", K, 2), (ir.Skip(),))),)),),
 }
@@ -46,8 +46,8 @@ WRONG: dict[str, tuple[ir.Body, str]] = {
     "memory that is not there": ((ir.Store(ir.Memory("c", ir.F8), ir.ZERO, ir.number(0, ir.F8)),), "c of f8"),
     "a number of another type": ((ir.Store(A, ir.ZERO, ir.Load(B, ir.ZERO)),), "of f4 stands where f8"),
     "two types in a sum": ((ir.Set(X, ir.Operation("+", (ir.Load(A, ir.ZERO), ir.Load(B, ir.ZERO)), ir.F8)),), "f4"),
-    "a turned copy of another type": ((ir.Turn(A, ir.ZERO, B, ir.ZERO, N, N, 8),), "f4 is turned into f8"),
-    "a turned copy of nothing": ((ir.Turn(A, ir.ZERO, A, ir.ZERO, N, N, 0),), "no lanes"),
+    "a turned copy of another type": ((ir.Turn(A, ir.ZERO, N, B, ir.ZERO, N, N, 8),), "f4 is turned into f8"),
+    "a turned copy of nothing": ((ir.Turn(A, ir.ZERO, N, A, ir.ZERO, N, N, 0),), "no lanes"),
     "a laid copy of another type": ((ir.Lay(A, ir.ZERO, N, B, N, N, N, 2, 8),), "f4 is laid as f8"),
     "a laid copy of nothing": ((ir.Lay(A, ir.ZERO, N, A, N, N, N, 0, 8),), "no panels"),
     "a skip in no loop": ((ir.Skip(),), "no loop"),

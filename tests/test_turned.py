@@ -25,7 +25,7 @@ def turning(kind: ir.Type, lanes: int, known: int | None) -> tuple[list[ir.Memor
     body = (
         ir.Set(apart, ir.Load(numbers, ir.ZERO)),
         ir.Set(steps, ir.Load(numbers, ir.ONE)),
-        ir.Turn(target, ir.word(2), source, ir.word(1), apart, told, lanes),
+        ir.Turn(target, ir.word(2), ir.word(lanes), source, ir.word(1), apart, told, lanes),
     )
     return [target, source, numbers], body
 

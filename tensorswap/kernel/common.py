@@ -84,8 +84,9 @@ def _turn(node: ir.Turn) -> Common | None:
         return None
     given = Parameters()
     target, source = ir.Memory("target", node.target.type), ir.Memory("source", node.source.type)
+    across = given.take(node.across, (node.lanes,))
     apart, steps = given.take(node.apart, ()), given.take(node.steps, ())
-    general = ir.Turn(target, ir.ZERO, source, ir.ZERO, apart, steps, node.lanes)
+    general = ir.Turn(target, ir.ZERO, across, source, ir.ZERO, apart, steps, node.lanes)
     at = {target: (node.target, node.to), source: (node.source, node.at)}
     return given.common(f"turn_{target.type}_{source.type}_{node.lanes}", general, at)
 

@@ -345,10 +345,11 @@ class TileCall(Statement):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Turn(Statement):
-    """target[to + k*lanes + r] = source[at + r*apart + k] for k below `steps` and r below `lanes`."""
+    """target[to + k*across + r] = source[at + r*apart + k] for k below `steps` and r below `lanes`."""
 
     target: Memory
     to: Value
+    across: Value
     source: Memory
     at: Value
     apart: Value
@@ -360,7 +361,7 @@ class Turn(Statement):
         """The same, one number at a time."""
         lane, step = Variable("turned_lane", WORD), Variable("turned_step", WORD)
         read = Load(self.source, self.at + lane * self.apart + step)
-        copy = Store(self.target, self.to + step * self.lanes + lane, read)
+        copy = Store(self.target, self.to + step * self.across + lane, read)
         return For(lane, ZERO, word(self.lanes), ONE, (For(step, ZERO, self.steps, ONE, (copy,)),))
 
 

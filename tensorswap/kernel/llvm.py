@@ -255,10 +255,11 @@ class Printer:
         )  # fmt: skip
 
     def turn(self, node: ir.Turn) -> None:
-        to, at, apart, steps = (self.value(v) for v in (node.to, node.at, node.apart, node.steps))
+        numbers = (node.to, node.across, node.at, node.apart, node.steps)
+        to, across, at, apart, steps = (self.value(v) for v in numbers)
         target, source = (self.memories[memory.name] for memory in (node.target, node.source))
         turned = Turned(self.builder, node.target.type.size, registers().bytes, node.lanes, steps)
-        turned.write(target, to, source, at, apart, lambda: self.statement(node.loops))
+        turned.write(target, to, across, source, at, apart, lambda: self.statement(node.loops))
 
     def lay(self, node: ir.Lay) -> None:
         to, far, at, apart, steps = (self.value(v) for v in (node.to, node.far, node.at, node.apart, node.steps))

@@ -17,7 +17,7 @@ PIECE = 16  # bytes
 
 
 class Turned:
-    """Writes target[to + k*lanes + r] = source[at + r*apart + k], for all steps k and lanes r. Blocks at the end go
+    """Writes target[to + k*across + r] = source[at + r*apart + k], for all steps k and lanes r. Blocks at the end go
     back over elements that are done."""
 
     def __init__(self, builder: Any, size: int, vector: int, lanes: int, steps: Any) -> None:
@@ -26,16 +26,18 @@ class Turned:
         self.builder, self.lanes, self.steps = builder, lanes, steps
         self.code = Vectors(builder, size, self.side)
 
-    def write(self, target: Any, to: Any, source: Any, at: Any, apart: Any, plain: Callable[[], None]) -> None:
+    def write(
+        self, target: Any, to: Any, across: Any, source: Any, at: Any, apart: Any, plain: Callable[[], None]
+    ) -> None:
         """`plain` writes it in plain loops: that is for few steps or lanes."""
 
         def block(lane: Any, step: Any) -> None:
-            code, columns = self.code, NUMBER(self.lanes)
-            begin, place = code.at(at, lane, apart), code.at(to, step, columns)
+            code = self.code
+            begin, place = code.at(at, lane, apart), code.at(to, step, across)
             begin, place = self.builder.add(begin, step), self.builder.add(place, lane)
             rows = [code.load(source, code.at(begin, row, apart)) for row in range(self.side)]
             for k, column in enumerate(_transposed(code, rows)):
-                code.store(column, target, code.at(place, k, columns))
+                code.store(column, target, code.at(place, k, across))
 
         if self.side == 1:
             plain()

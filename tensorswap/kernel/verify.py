@@ -98,7 +98,7 @@ class _Verifier:
                 need(lanes > 0, "a turned copy has no lanes")
                 for memory in (target, source):
                     self.memory(memory)
-                for number in (node.to, node.at, node.apart, node.steps):
+                for number in (node.to, node.across, node.at, node.apart, node.steps):
                     self.value(number, ir.WORD)
             case ir.Lay(target=target, source=source, panels=panels, lanes=lanes):
                 need(target.type == source.type and target.type.real, f"{source.type} is laid as {target.type}")

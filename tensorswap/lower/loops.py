@@ -14,6 +14,7 @@ from ..language.affine import affine
 from ..language.bounds import at_least_zero, bounded_by_values
 from ..language.build import conjuncts
 from ..language.ir import Expr, Number
+from ..plan.work import ASKED
 from .expression import Expressions
 from .layout import Layout
 from .once import invariant, repeated
@@ -43,7 +44,7 @@ def loop_order(statement: ir.Statement, scope: Scope) -> list[str]:
         others = [i for i in order if i != best]
         if bounds_alone(scope, best, atoms, others):
             order = [*others, best]
-    return _behind_what_bounds_it(order, atoms)
+    return _behind_what_bounds_it(order, atoms, layout)
 
 
 def _row_of_a_gather(statement: ir.Statement, order: list[str], layout: Layout) -> str | None:
@@ -66,12 +67,12 @@ def bounds_alone(scope: Scope, index: str, atoms: tuple[Expr, ...], outer: list[
     return scope.bounds(index, own, outer)[2] == own
 
 
-def _behind_what_bounds_it(order: list[str], atoms: tuple[Expr, ...]) -> list[str]:
+def _behind_what_bounds_it(order: list[str], atoms: tuple[Expr, ...], layout: Layout) -> list[str]:
     """An index that values bound runs inside the loops over those values, from one bound to the other."""
     for atom in atoms:
         for index in bounded_by_values(atom)[:1]:
             around = [order.index(i) for i in ir.index_names(atom) - {index} if i in order]
-            if index in order and around and max(around) > order.index(index):
+            if index in order and around and max(around) > order.index(index) and layout.weight(index) > ASKED:
                 last = order[max(around)]
                 order = [i for i in order if i != index]
                 order.insert(order.index(last) + 1, index)

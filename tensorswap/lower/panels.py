@@ -146,7 +146,7 @@ class Panels:
         """Copies one panel in blocks that are turned, for each step of the outer sums."""
         apart = word(side.moves[side.operand.along])
         with self.through(side, place, loops, terms) as (source, at, to, steps):
-            self.scope.add(kernel.Turn(panel, to, source, at, apart, steps, side.size))
+            self.scope.add(kernel.Turn(panel, to, word(side.size), source, at, apart, steps, side.size))
 
     @contextmanager
     def through(

@@ -18,6 +18,7 @@ from .flatten import flattened
 from .loops import bounds_alone, loop_order, loops_around, score
 from .reduction import accumulated, combined, first_value, loaded, put, reduction
 from .scope import Scope
+from .turned_copy import written_as_turned_copy
 from .winner import WinnerWriter
 
 UNROLL = 16  # terms of a sum that are written out rather than looped over
@@ -38,6 +39,8 @@ class PlainWriter:
 
     def emit(self, statement: Planned, store: bool) -> None:
         statement = flattened(statement, self.layout, {*self.scope.fixed, *self.scope.strips})
+        if written_as_turned_copy(statement, self.scope, store):
+            return
         order = loop_order(statement, self.scope)
         reduced = [i for i in order if i in ir.candidates(statement)]
         if statement.operator in ("argmax=", "argmin="):

@@ -29,6 +29,7 @@ from ..language.affine import affine
 from ..language.bounds import at_least_zero, unproven, value_bounds
 from ..language.build import add, negate
 from ..language.ir import Expr, Number
+from ..plan.work import ASKED
 from .expression import Expressions
 from .layout import Layout
 
@@ -129,7 +130,7 @@ class Scope:
                 continue
             bounds = at_least_zero(atom)
             forms = [affine(self.layout.known(b)) for b in bounds]
-            values = value_bounds(atom, index)
+            values = value_bounds(atom, index) if self.layout.weight(index) > ASKED else None
             if values is not None and self.readable(values[0] + values[1], known):
                 lows += map(self.write.integer, values[0])
                 highs += map(self.write.integer, values[1])

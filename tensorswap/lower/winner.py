@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from ..kernel.ir import (
     Variable,
     cast,
     compare,
+    constant,
     joined,
     number,
     type_of,
@@ -36,8 +38,9 @@ from .layout import BestOf
 from .loops import loops_around, ranges_of
 from .reduction import combined
 from .roles import strides
-from .scope import Scope
+from .scope import Range, Scope
 
+FEW = 9  # candidates that are written out
 MANY = 16  # candidates: for fewer, one loop is as good
 AT_ONCE = 8  # candidates whose best is found before it is written
 SHORT = 1024  # a loop along so many elements need not look whether its work is still wanted
@@ -68,14 +71,22 @@ class WinnerWriter:
                 new, place = self.in_two_loops(statement, reduced[0], ranges[-1], position, dtype)
                 self.beat(statement, winner, first, new, place, dtype, [compare("<", place, word(NOWHERE))])
             else:
-                with ExitStack() as inner:
-                    for index, bounds in zip(order[split:], ranges[split:], strict=True):
-                        inner.enter_context(scope.loop(index, *bounds))
-                    inner.enter_context(scope.when(remaining))
+                with self.over(order[split:], ranges[split:]), scope.when(remaining):
                     new = scope.set("new", self.write.value(statement.value, dtype))
                     self.beat(statement, winner, first, new, position, dtype)
             scope.store(best, at, winner)
             scope.store(held, at, first)
+
+    @contextmanager
+    def over(self, indices: list[str], ranges: list[Range]) -> Iterator[None]:
+        """Loops over candidates; a few are written out, so that the loop around them may run in vectors."""
+        with self.scope.collected() as body:
+            yield
+        rounds = [constant(past - first) for first, past in ranges]
+        few = None not in rounds and math.prod(r or 0 for r in rounds) <= FEW
+        for index, (first, past) in reversed([*zip(indices, ranges, strict=True)]):
+            body = [For(self.layout.index(index), first, past, ONE, tuple(body), few=few)]
+        self.scope.add(*body)
 
     def beat(
         self, statement: Planned, winner: Variable, first: Variable, new: Value, position: Value, dtype: np.dtype[Any],

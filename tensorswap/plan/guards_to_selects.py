@@ -14,7 +14,7 @@ from ..language import ir
 from ..language.bounds import bounded_by_values, unproven
 from ..language.build import conjunction, conjuncts
 from ..language.paths import always_read
-from .work import Draft, for_each_statement, statements_in
+from .work import ASKED, Draft, for_each_statement, statements_in
 
 
 @for_each_statement
@@ -22,9 +22,10 @@ def guards_to_selects(draft: Draft, statement: ir.Statement, blocks: tuple[str, 
     """Where every point may evaluate the value: it is in bounds everywhere, guard or not."""
     atoms = conjuncts(statement.guard)
     data = [atom for atom in atoms if any(isinstance(n, ir.Access) for n in ir.walk(atom))]
-    data = [atom for atom in data if not bounded_by_values(atom)]  # a loop runs between those
+    data = [atom for atom in data if not _bounds_a_loop(atom, draft)]
     condition = conjunction(data)
-    if condition is None or any(isinstance(n, ir.Inside | ir.Logic) for atom in atoms for n in ir.walk(atom)):
+    asked = [atom for atom in atoms if not isinstance(atom, ir.Inside)]
+    if condition is None or any(isinstance(n, ir.Inside | ir.Logic) for atom in asked for n in ir.walk(atom)):
         return [statement]
     if statement.operator not in ir.SUM and not (len(data) == len(atoms) and _writes_alone(draft.loops, statement)):
         return [statement]
@@ -39,6 +40,11 @@ def guards_to_selects(draft: Draft, statement: ir.Statement, blocks: tuple[str, 
     names = [place for place in statement.target.indices if isinstance(place, ir.Index)]
     total = draft.tensor("sum", names, like=statement.target.tensor)
     return [ir.Statement(total, "+=", statement.value), replace(chosen, value=replace(value, then=total))]
+
+
+def _bounds_a_loop(atom: ir.Expr, draft: Draft) -> bool:
+    """Whether a loop runs between values that are read: over more than a few."""
+    return any(draft.weight(index) > ASKED for index in bounded_by_values(atom))
 
 
 def _asks_whole_sums(statement: ir.Statement, condition: ir.Expr) -> bool:

@@ -19,6 +19,8 @@ from ..lazy import cached_property
 
 FEWEST, FEWER = (8, 1 << 16), (13, 1 << 18)  # rows of a product, and bytes of the matrix that it makes them of
 
+ASKED = 4  # values of an index, all of which are asked sooner than a loop begins between bounds that are read
+
 Change = Callable[[ir.Statement, tuple[str, ...]], list[ir.Statement]]
 
 
