@@ -22,7 +22,7 @@ WINDOWS: dict[str, tuple[str, tuple[int, ...], tuple[int, ...], dict[str, int], 
     "backwards": ("W[u,v] += X[i-u+2,j-v+2] * G[i,j]", (20, 50), (14, 43), {"u": 3, "v": 3}, True),
     "leaping along": ("W[u,v] += X[i+u,2*j+v] * G[i,j]", (20, 81), (14, 39), {"v": 3}, False),
     "in space": ("W[u,v,w] += X[i+u,j+v,k+w] * G[i,j,k]", (8, 9, 33), (6, 7, 30), {}, True),
-    "many together": ("W[c,u,v,w] += X[n,c,i+u,j+v,k+w] * G[n,c,i,j,k]", (2, 3, 6, 7, 33), (2, 3, 4, 5, 31), {}, False),
+    "many together": ("W[c,u,v,w] += X[n,c,i+u,j+v,k+w] * G[n,c,i,j,k]", (2, 3, 6, 7, 33), (2, 3, 4, 5, 31), {}, True),
     "short lines": ("W[c,u,v] += X[n,c,i+u,j+v] * G[n,c,i,j]", (3, 5, 9, 9), (3, 5, 7, 7), {}, False),
 }
 
