@@ -152,7 +152,7 @@ class _Body:
                 panels = [part for p in (a, b, y) for part in (p.memory.name, *map(text_of, (p.at, p.row, p.column)))]
                 numbers = [text_of(part) for loop in loops for part in loop]
                 yield f"{tile.name}({', '.join([*panels, *numbers, text_of(scale), text_of(add)])});"
-            case ir.Turn() | ir.Lay():
+            case ir.Copy():
                 yield from self.statement(node.loops)
             case _:
                 raise AssertionError(f"C has no {type(node).__name__}")

@@ -17,7 +17,7 @@ class Common:
     """A call of such a function. Its statement is in terms of parameters, and its name says all about it."""
 
     name: str
-    statement: ir.TileCall | ir.COPY
+    statement: ir.TileCall | ir.Copy
     memories: tuple[ir.Memory, ...]  # parameters, and where the memory of each begins
     places: tuple[tuple[ir.Memory, ir.Value], ...]
     variables: tuple[ir.Variable, ...]  # parameters, and their values
@@ -42,20 +42,21 @@ class Parameters:
         self.variables.append(ir.Variable(f"value{len(self.values)}", value.type))
         return self.variables[-1]
 
-    def common(self, name: str, node: ir.TileCall | ir.COPY, at: dict[ir.Memory, tuple[ir.Memory, ir.Value]]) -> Common:
+    def common(self, name: str, node: ir.TileCall | ir.Copy, at: dict[ir.Memory, tuple[ir.Memory, ir.Value]]) -> Common:
         words = " ".join((name, *self.words))
         return Common(words, node, tuple(at), tuple(at.values()), tuple(self.variables), tuple(self.values))
 
 
-def common(node: ir.TileCall | ir.COPY) -> Common | None:
+def common(node: ir.TileCall | ir.Copy) -> Common | None:
     """The call that a statement comes to; None if it is too short for one."""
     match node:
         case ir.TileCall():
             return _tile(node)
         case ir.Turn():
             return _turn(node)
-        case _:
+        case ir.Lay():
             return _lay(node)
+    raise AssertionError(f"no function for {type(node).__name__}")
 
 
 def _tile(node: ir.TileCall) -> Common | None:

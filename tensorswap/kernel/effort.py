@@ -31,7 +31,7 @@ def effort_of(text: str) -> Effort:
     return next((effort for effort in Effort if f"!{effort.value} = " in text), Effort.LOOPS)
 
 
-def effort_for_common(node: ir.TileCall | ir.COPY) -> Effort:
+def effort_for_common(node: ir.TileCall | ir.Copy) -> Effort:
     """What LLVM has to do for a function that kernels share."""
     return Effort.DOTS if isinstance(node, ir.TileCall) and node.tile.form == "dot" else Effort.COMMON
 
@@ -59,7 +59,7 @@ def _is_work(node: ir.Statement) -> bool:
     match node:
         case ir.Set(variable=ir.Variable(type=type)):
             return type.real
-        case ir.TileCall() | ir.Turn() | ir.Lay():
+        case ir.TileCall() | ir.Copy():
             return common(node) is None
         case _:
             return isinstance(node, ir.Store | ir.While | ir.Serve)

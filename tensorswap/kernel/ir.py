@@ -343,8 +343,19 @@ class TileCall(Statement):
     add: Value
 
 
+class Copy(Statement):
+    """Numbers that come to lie in another order."""
+
+    __slots__ = ()
+
+    @property
+    def loops(self) -> For:
+        """The same, one number at a time."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, eq=False, slots=True)
-class Turn(Statement):
+class Turn(Copy):
     """target[to + k*across + r] = source[at + r*apart + k] for k below `steps` and r below `lanes`."""
 
     target: Memory
@@ -358,7 +369,6 @@ class Turn(Statement):
 
     @property
     def loops(self) -> For:
-        """The same, one number at a time."""
         lane, step = Variable("turned_lane", WORD), Variable("turned_step", WORD)
         read = Load(self.source, self.at + lane * self.apart + step)
         copy = Store(self.target, self.to + step * self.across + lane, read)
@@ -366,7 +376,7 @@ class Turn(Statement):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Lay(Statement):
+class Lay(Copy):
     """target[to + p*far + k*lanes + r] = source[at + k*apart + p*lanes + r] for k below `steps`, p below `panels` and r
     below `lanes`."""
 
@@ -382,7 +392,6 @@ class Lay(Statement):
 
     @property
     def loops(self) -> For:
-        """The same, one number at a time."""
         step, panel, lane = (Variable(f"laid_{name}", WORD) for name in ("step", "panel", "lane"))
         number: Value = ZERO if self.panels == 1 else panel
         read = Load(self.source, self.at + step * self.apart + number * self.lanes + lane)
@@ -393,8 +402,7 @@ class Lay(Statement):
         return For(step, ZERO, self.steps, ONE, (inner,))
 
 
-COPY = Turn | Lay
-LONG = For | While | Step | TileCall | Turn | Lay  # what takes longer than a plain assignment
+LONG = For | While | Step | TileCall | Copy  # what takes longer than a plain assignment
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -6,10 +6,10 @@ from typing import Any
 
 from llvmlite import ir as llvm
 
+from .registers import LINE
 from .tile import NUMBER, Vectors, repeated
 
 AHEAD = 6  # rows that are on their way from memory, while one is copied: they are too far apart for a CPU to foresee
-LINE = 64  # bytes that come at once
 
 
 class Laid:

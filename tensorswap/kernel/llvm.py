@@ -175,7 +175,7 @@ class Printer:
                     self.memories[memory.name] = builder.gep(held, [NUMBER(0), NUMBER(0)])
             case ir.Step():
                 self.step(node)
-            case ir.TileCall() | ir.Turn() | ir.Lay():
+            case ir.TileCall() | ir.Copy():
                 call = None if self.effort in (Effort.COMMON, Effort.DOTS) else common(node)
                 if call is not None:
                     self.call_common(call)
@@ -183,7 +183,7 @@ class Printer:
                     self.tile(node)
                 elif isinstance(node, ir.Turn):
                     self.turn(node)
-                else:
+                elif isinstance(node, ir.Lay):
                     self.lay(node)
             case ir.Launch(kernel=kernel, parts=parts, context=context, threads=threads):
                 self.launch(builder, node, [self.value(v) for v in (kernel, parts, context, threads)])

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 
+LINE = 64  # bytes of a line of the cache
+
 
 @dataclass(frozen=True)
 class Registers:

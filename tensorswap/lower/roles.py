@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from ..kernel.ir import LOOPS
-from ..kernel.registers import registers
+from ..kernel.registers import LINE, registers
 from ..language import ir
 from ..language.affine import affine, is_constant
 from ..language.bounds import at_least_zero
@@ -33,7 +33,6 @@ FAR = 1 << 18  # bytes of a tensor that is not
 LONG = 64  # steps of a sum that are many
 TURNED = 8  # columns, and steps of a sum, of a panel that is turned in registers, and serves FEW_ROWS well
 FEW_ROWS = 4
-LINE = 64  # bytes of a line of the cache
 NEAR = 24 * 1024  # bytes of the nearest cache that one operand of a tile may take
 KEPT = 1 << 20  # bytes of panels that are packed ahead
 STREAMED = 1 << 25  # the same, if they would be packed again for every few rows: reading them again costs less
@@ -120,6 +119,15 @@ def strides(access: ir.Access, layout: Layout) -> dict[str, int] | None:
                 return None
             found[index] = found.get(index, 0) + coefficient.value * step
     return found
+
+
+def run_as_one(loops: Sequence[str], moves: dict[str, int], layout: Layout) -> bool:
+    """Whether loops inside each other, over all of their indices, run through memory as one."""
+    if len(loops) == 1:
+        return True
+    pairs = itertools.pairwise(loops)
+    whole = not any(i in layout.least for i in loops)
+    return whole and all(moves[outer] == moves[inner] * layout.count(inner) for outer, inner in pairs)
 
 
 @dataclass(frozen=True)
@@ -409,12 +417,7 @@ class Trial:
         return ease
 
     def runs_as_one(self, moves: dict[str, int]) -> bool:
-        """Whether loops inside each other run through memory as one."""
-        if len(self.order) == 1:
-            return True
-        return all(
-            moves[outer] == moves[inner] * self.layout.count(inner) for outer, inner in itertools.pairwise(self.order)
-        ) and not any(i in self.layout.least for i in self.order)
+        return run_as_one(self.order, moves, self.layout)
 
     def thrashes(self, moves: dict[str, int]) -> bool:
         """Whether the lines of memory that the steps of a sum touch drive each other out of the nearest cache: there

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 
 from ..kernel.ir import Tile, Value, is_zero, type_of
 from ..kernel.registers import registers
 from ..language import ir
-from .roles import KEPT, NEAR, Contraction, Mode, Operand, strides
+from .roles import KEPT, NEAR, Contraction, Mode, Operand, run_as_one, strides
 from .scope import Range, Scope
 
 STEPS = 256  # steps of a sum whose panels are packed at a time, if there are many more
@@ -112,13 +111,7 @@ class Tiling:
 
     def runs_as_one(self, side: Side) -> bool:
         """Whether loops over summed indices run through an operand, or its panel, as one."""
-        summed, layout = self.found.summed, self.layout
-        if side.packed or len(summed) == 1:
-            return True
-        pairs = itertools.pairwise(summed)
-        return not any(i in layout.least for i in summed) and all(
-            side.moves[outer] == side.moves[inner] * layout.count(inner) for outer, inner in pairs
-        )
+        return side.packed or run_as_one(self.found.summed, side.moves, self.layout)
 
     def panels_in_line(self, side: Side) -> int:
         """Panels that are packed together, since a row of memory holds pieces of all of them."""

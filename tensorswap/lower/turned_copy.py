@@ -8,11 +8,11 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from ..kernel.ir import WORD, Turn, Variable, least, word
+from ..kernel.registers import LINE
 from ..language import ir
 from ..plan.first_writes import Planned
 from .layout import Layout
 from .loops import loop_order
-from .roles import LINE
 from .scope import Scope
 
 FEWEST = 8  # rows and columns for which it pays
