@@ -21,6 +21,7 @@ NUMBER = llvm.IntType(64)
 LANE = llvm.IntType(32)
 WRITTEN_OUT = 32  # values that a loop of known rounds makes at most, if these are written one after the other
 INNERMOST = 80  # the same, of the last of several loops: it would end before a CPU is at its speed
+STEPS = 4  # of a sum between two jumps, where each number of a is a load: so a CPU has room for its multiply-adds
 EACH = 4  # values for which a round counts at least
 FETCH = "llvm.prefetch.p0i8"
 ROLLED = "tensorswap.rolled"  # the name of a module's word for loops that LLVM leaves as they are
@@ -152,16 +153,21 @@ class Vectors:
             vector = self.builder.fadd(low, high)
         return self.builder.extract_element(vector, LANE(0))
 
-    def nest(self, loops: Sequence[Loop], a: Any, b: Any, sums: Sums, step: Callable[[Any, Any, Sums], Sums]) -> Sums:
-        """Loops inside each other, with a step at each place in a and b that makes new sums of the old ones."""
+    def nest(
+        self, loops: Sequence[Loop], a: Any, b: Any, sums: Sums, step: Callable[[Any, Any, Sums], Sums], at_once: int = 1
+    ) -> Sums:  # fmt: skip
+        """Loops inside each other, with a step at each place in a and b that makes new sums of the old ones; the
+        innermost one takes so many at once."""
         if not loops:
             return step(a, b, sums)
         (count, move_a, move_b), *inner = loops
 
         def body(index: Any, old: Sums) -> Sums:
-            return self.nest(inner, self.at(a, index, move_a), self.at(b, index, move_b), old, step)
+            return self.nest(inner, self.at(a, index, move_a), self.at(b, index, move_b), old, step, at_once)
 
-        return repeated(self.builder, count, sums, body, WRITTEN_OUT if inner else INNERMOST)
+        if inner:
+            return repeated(self.builder, count, sums, body)
+        return together(self.builder, count, sums, body, at_once)
 
 
 def repeated(
@@ -191,6 +197,28 @@ def repeated(
         phi.add_incoming(first, before)
         phi.add_incoming(later, last)
     return results
+
+
+def together(builder: Any, count: Any, values: Sums, body: Callable[[Any, Sums], Sums], at_once: int) -> Sums:
+    """The same for the innermost loop of a tile, so many steps after each other between two jumps."""
+    known = _known(count)
+    if at_once == 1 or (known is not None and known * max(len(values), EACH) <= INNERMOST):
+        return repeated(builder, count, values, body, INNERMOST)
+
+    def some(index: Any, old: Sums) -> Sums:
+        first = builder.mul(index, NUMBER(at_once))
+        for step in range(at_once):
+            old = body(builder.add(first, NUMBER(step)), old)
+        return old
+
+    if known is not None:
+        whole, done, left = (NUMBER(n) for n in (known // at_once, known // at_once * at_once, known % at_once))
+    else:
+        whole = builder.sdiv(count, NUMBER(at_once))
+        done = builder.mul(whole, NUMBER(at_once))
+        left = builder.sub(count, done)
+    values = repeated(builder, whole, values, some)
+    return repeated(builder, left, values, lambda step, old: body(builder.add(done, step), old))
 
 
 def depending(builder: Any, test: Any, write: Callable[[bool], None]) -> None:
@@ -226,7 +254,8 @@ def outer(
         for row in written:
             code.fetch(row, write=True)
             code.fetch(code.further(row, places[-1] + width - 1), write=True)
-    sums = code.nest(loops, a.at, b.at, code.zeros(rows * len(places)), step)
+    at_once = 1 if by_lane else STEPS
+    sums = code.nest(loops, a.at, b.at, code.zeros(rows * len(places)), step, at_once)
     elements = [(row, place) for row in written for place in places]
     factor = code.splat(scale)
     if _known(add) == 0:

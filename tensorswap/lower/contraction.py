@@ -79,7 +79,7 @@ class ContractionWriter:
                 for name in tiling.inner_loops:
                     around.enter_context(scope.loop(name, *tiling.ranges[name]))
                 around.enter_context(self.columns(low, high))
-            elif found.form == "lane":
+            elif tiling.stays_at_rows():
                 around.enter_context(self.rows(*tiling.ranges[found.row]))
                 around.enter_context(self.columns(low, high))
             else:

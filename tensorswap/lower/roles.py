@@ -373,7 +373,8 @@ class Trial:
             return replace(a, mode=Mode.DIRECT)
         if ahead is not None and long:
             return replace(a, mode=Mode.AHEAD, level=ahead)
-        if (jumping and in_line) or (wide >= 32 and long and b.mode is not Mode.DIRECT) or self.returns(b):
+        side_by_side = registers().by_lane and wide >= 32 and long and b.mode is not Mode.DIRECT
+        if (jumping and in_line) or side_by_side or self.returns(b):
             return replace(a, mode=Mode.PACKED)
         return replace(a, mode=Mode.SCALAR)
 

@@ -14,7 +14,8 @@ from .scope import Range, Scope
 STEPS = 256  # steps of a sum whose panels are packed at a time, if there are many more
 COLUMNS = 256  # columns whose panels are packed at a time, if there are many more
 VISIT = 128  # bytes of a row of memory that are packed at a time, if it is longer
-THRIFT = 0.9  # of the vectors that tiles of two in a row would take: so few are worth tiles of three
+THRIFT = 0.9  # of the vectors that tiles of two in a row would take: so few are worth tiles of three; as many, where
+# each number of a is a load of its own, of which wider tiles have fewer
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,15 @@ class Tiling:
             return near // together * together if count > near else None
         return COLUMNS // self.columns * self.columns if mode is Mode.PACKED and count > 2 * COLUMNS else None
 
+    def stays_at_rows(self) -> bool:
+        """Whether tiles stay at their rows of a and run through the columns: these rows, or a panel of them, are in the
+        nearest cache, but not all rows are."""
+        found = self.found
+        if found.form == "lane" or found.a.mode is Mode.PACKED:
+            return True
+        rows = self.layout.count(found.row) * self.layout.count(found.summed[0]) * self.rest
+        return not registers().by_lane and found.b.mode is not Mode.DIRECT and rows * self.dtype.itemsize > NEAR
+
     def runs_as_one(self, side: Side) -> bool:
         """Whether loops over summed indices run through an operand, or its panel, as one."""
         return side.packed or run_as_one(self.found.summed, side.moves, self.layout)
@@ -147,9 +157,12 @@ class Tiling:
         if count <= lanes:
             return 1, lanes
         tiles, vectors = {v: -(-count // (v * lanes)) for v in (2, 3)}, 2
-        if tiles[3] * 3 <= THRIFT * tiles[2] * 2:
+        thrift = THRIFT if registers().by_lane else 1
+        if tiles[3] * 3 <= thrift * tiles[2] * 2:
             vectors = 3
         columns = -(-count // tiles[vectors])
+        if tiles[vectors] > 1 and count % columns:
+            columns = vectors * lanes  # no tile of equal width fits: whole vectors lie better in lines of memory
         return -(-columns // lanes), columns
 
     def first_of_sum(self) -> Value:
