@@ -1,4 +1,5 @@
-"""The vector registers of a CPU, and the tiles that fill them: of the one that this runs on, if no other is assumed."""
+"""The vector registers of a CPU, the tiles that fill them, and the cache of a core: of the CPU that this runs on, if no
+other is assumed."""
 
 from __future__ import annotations
 
@@ -6,18 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 LINE = 64  # bytes of a line of the cache
+USUAL = 1 << 20  # bytes of the cache that a core has for itself, where a system tells none
+LEAST, MOST = 1 << 18, 1 << 21  # a larger one is that of several cores
+SYSTEM = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 @dataclass(frozen=True)
 class Registers:
-    """How wide they are, how many there are, and whether a fused multiply-add takes one lane of a register as a factor
-    (NEON); elsewhere loads broadcast."""
+    """How wide they are, how many there are, whether a fused multiply-add takes one lane of a register as a factor
+    (NEON; elsewhere loads broadcast), and bytes of the cache that a core has for itself."""
 
     bytes: int
     count: int
     by_lane: bool
+    cache: int = USUAL
 
     @property
     def outer(self) -> tuple[int, int]:
@@ -58,8 +64,20 @@ def _own() -> Registers:
     from llvmlite.binding import get_host_cpu_features, get_process_triple  # only when something is compiled
 
     if str(get_process_triple()).startswith(("aarch64", "arm64")):
-        return Registers(16, 32, by_lane=True)
+        return Registers(16, 32, by_lane=True, cache=cache_of_core())
     features = get_host_cpu_features()
     if features.get("avx512f"):
-        return Registers(64, 32, by_lane=False)
-    return Registers(32 if features.get("avx2") else 16, 16, by_lane=False)
+        return Registers(64, 32, by_lane=False, cache=cache_of_core())
+    return Registers(32 if features.get("avx2") else 16, 16, by_lane=False, cache=cache_of_core())
+
+
+def cache_of_core(told: Path = SYSTEM) -> int:
+    """Bytes of the cache of the second level, as Linux tells them."""
+    for place in sorted(told.glob("index*")):
+        try:
+            level, kind, size = ((place / name).read_text().strip() for name in ("level", "type", "size"))
+        except OSError:
+            continue  # a container that hides them
+        if level == "2" and kind != "Instruction" and size.endswith("K") and size[:-1].isdigit():
+            return min(max(int(size[:-1]) << 10, LEAST), MOST)
+    return USUAL

@@ -34,8 +34,7 @@ LONG = 64  # steps of a sum that are many
 TURNED = 8  # columns, and steps of a sum, of a panel that is turned in registers, and serves FEW_ROWS well
 FEW_ROWS = 4
 NEAR = 24 * 1024  # bytes of the nearest cache that one operand of a tile may take
-KEPT = 1 << 20  # bytes of panels that are packed ahead
-STREAMED = 1 << 25  # the same, if they would be packed again for every few rows: reading them again costs less
+STREAMED = 1 << 25  # bytes of panels that are packed ahead, beyond the cache of a core, if they would be packed again for every few rows: reading them again costs less
 FEW = 128  # rows that are too few for large panels of their own
 NO_COLUMN = "no column"  # stands for one where there is none
 
@@ -351,7 +350,7 @@ class Trial:
 
     def second(self) -> Operand | None:
         """How tiles that run along the columns read the second tensor, if they can."""
-        b, ahead = self.found.b, self.ahead(self.found.b, self.of_b, STREAMED if self.in_row < FEW else KEPT)
+        b, ahead = self.found.b, self.ahead(self.found.b, self.of_b, STREAMED if self.in_row < FEW else registers().cache)
         if self.found.masks and ahead is None and self.in_row < REUSE:
             return None
         thrashing = self.thrashes(self.of_b) and (ahead is not None or self.in_row >= 4 * REUSE)
@@ -365,7 +364,7 @@ class Trial:
 
     def first(self, b: Operand) -> Operand:
         """How they read the first one."""
-        a, ahead, long = self.found.a, self.ahead(self.found.a, self.of_a, KEPT), self.steps >= 16
+        a, ahead, long = self.found.a, self.ahead(self.found.a, self.of_a, registers().cache), self.steps >= 16
         in_line, wide = self.of_a[a.along] == 1, self.layout.typical(self.found.column)
         jumping = self.thrashes(self.of_a) and wide >= 16
         jumping |= self.is_far(a) and self.jumps(self.of_a) and wide >= FEW_ROWS

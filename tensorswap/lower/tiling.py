@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from ..kernel.ir import Tile, Value, is_zero, type_of
 from ..kernel.registers import registers
 from ..language import ir
-from .roles import KEPT, NEAR, Contraction, Mode, Operand, run_as_one, strides
+from .roles import NEAR, Contraction, Mode, Operand, run_as_one, strides
 from .scope import Range, Scope
 
-STEPS = 256  # steps of a sum whose panels are packed at a time, if there are many more
-COLUMNS = 256  # columns whose panels are packed at a time, if there are many more
+STEPS = 256  # steps of a sum whose panels are packed at a time, if there are more
+COLUMNS = 256  # columns that are read at a time of panels that were packed ahead, if those fill the cache of a core
+SPARED = 1.25  # times as many are still taken at once
 VISIT = 128  # bytes of a row of memory that are packed at a time, if it is longer
 THRIFT = 0.9  # of the vectors that tiles of two in a row would take: so few are worth tiles of three; as many, where
 # each number of a is a load of its own, of which wider tiles have fewer
@@ -80,7 +81,11 @@ class Tiling:
         if found.bounds or found.masks or (found.b.mode is Mode.AHEAD and self.runs_by()):
             return None
         if Mode.PACKED in modes:
-            return most if count > 2 * most or (not known and Mode.AHEAD not in modes) else None
+            if not known and Mode.AHEAD not in modes:
+                return most
+            if found.b.mode is Mode.PACKED:
+                return -(-count // -(-count // most)) if count > SPARED * most else None
+            return most if count > 2 * most else None
         rows, columns = (self.layout.count(i) for i in (found.row, found.column))
         several = rows > self.rows or columns > self.columns
         far = (rows + columns) * count * self.rest * self.dtype.itemsize > NEAR
@@ -89,7 +94,7 @@ class Tiling:
     def runs_by(self) -> bool:
         """Whether panels that were packed ahead are too many for a cache: they are read in line."""
         count = self.layout.count(self.found.column) * self.layout.count(self.found.summed[0]) * self.rest
-        return count * self.dtype.itemsize > KEPT
+        return count * self.dtype.itemsize > registers().cache
 
     def steps_of(self, operand: Operand) -> int:
         """Those that are packed at a time: all, if they are packed ahead."""
@@ -99,16 +104,20 @@ class Tiling:
     def columns_at_a_time(self) -> int | None:
         """Panels of so many columns stay in a cache, while tiles of several rows read them: in the nearest one, if the
         panels of all rows are there."""
-        count, mode = self.layout.count(self.found.column), self.found.b.mode
+        count, mode, own = self.layout.count(self.found.column), self.found.b.mode, registers().cache
+        each = max(self.b.steps, 1) * self.dtype.itemsize
         if mode is Mode.AHEAD:
-            each = max(self.b.steps, 1) * self.dtype.itemsize
-            fitting = min(KEPT // 4 // each, COLUMNS) // self.columns * self.columns
-            return max(fitting, self.columns) if count * each > KEPT * 3 // 4 else None
-        if mode is Mode.PACKED and self.found.a.mode is Mode.AHEAD:
+            fitting = min(own // 4 // each, COLUMNS) // self.columns * self.columns
+            return max(fitting, self.columns) if count * each > own * 3 // 4 else None
+        if mode is not Mode.PACKED:
+            return None
+        if self.found.a.mode is Mode.AHEAD:
             together = self.columns * self.panels_in_line(self.b)
-            near = max(NEAR // (self.b.steps * self.dtype.itemsize), together)
+            near = max(NEAR // each, together)
             return near // together * together if count > near else None
-        return COLUMNS // self.columns * self.columns if mode is Mode.PACKED and count > 2 * COLUMNS else None
+        most = max(own // 2 // each // self.columns, 1) * self.columns
+        blocks = -(-count // most)
+        return -(-count // (blocks * self.columns)) * self.columns if count > SPARED * most else None
 
     def stays_at_rows(self) -> bool:
         """Whether tiles stay at their rows of a and run through the columns: these rows, or a panel of them, are in the

@@ -27,6 +27,7 @@ import numpy as np
 from llvmlite.binding import get_host_cpu_features, get_host_cpu_name
 
 from ..errors import SwapWarning
+from ..kernel.registers import registers
 
 LARGEST = 1 << 30  # bytes of a file that is read at all
 WRITES_CODE = (
@@ -80,9 +81,9 @@ def _helpers() -> list[str]:
 
 @cache
 def planners() -> str:
-    """All that a plan, and what was found of it, depend on beside its program: the modules that make and judge it, and
-    the code that kernels become."""
-    return hashlib.sha256(repr((sorted(_texts().items()), stamp())).encode()).hexdigest()
+    """All that a plan, and what was found of it, depend on beside its program: the modules that make and judge it, the
+    code that kernels become, and the caches that they are made for."""
+    return hashlib.sha256(repr((sorted(_texts().items()), stamp(), registers())).encode()).hexdigest()
 
 
 @cache
