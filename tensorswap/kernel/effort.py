@@ -7,6 +7,7 @@ from typing import Any
 
 from . import ir
 from .common import common
+from .lanes import fitting, jumps, loops_of
 
 NEAR = 60  # parts of a step of a recurrence that takes little longer than its call
 
@@ -16,6 +17,7 @@ class Effort(Enum):
 
     COMMON = "tensorswap.common"  # little, for functions in vectors that other kernels will call too
     DOTS = "tensorswap.dots"  # all that it can, for those that add up along vectors: else it copies registers in them
+    VECTORS = "tensorswap.vectors"  # little, for loops over elements that are written in vectors
     LOOPS = "tensorswap.loops"  # all that it can, for loops over elements
     PLACES = "tensorswap.places"  # loops that compute places and call functions: no loop becomes another
     ONCE = "tensorswap.once"  # what runs once for many others: it compiles as fast as it can
@@ -36,12 +38,29 @@ def effort_for_common(node: ir.TileCall | ir.Copy) -> Effort:
     return Effort.DOTS if isinstance(node, ir.TileCall) and node.tile.form == "dot" else Effort.COMMON
 
 
-def effort_for(body: ir.Body) -> Effort:
-    """What LLVM has to do for a function. Loops over elements that stand beside steps become functions."""
+def effort_for(body: ir.Body, apart: bool = False) -> Effort:
+    """What LLVM has to do for a function, no two memories of which share numbers if they are `apart`. Loops over elements
+    that stand beside steps become functions."""
     statements = list(ir.statements(body))
     if any(isinstance(n, ir.Step) for n in statements):
         return Effort.LOOPS if any(isinstance(n, ir.For) and n.often for n in statements) else Effort.ONCE
-    return Effort.LOOPS if any(_is_work(n) for n in statements) else Effort.PLACES
+    if not any(_is_work(n) for n in statements):
+        return Effort.PLACES
+    alone = apart or len({n.name for n in ir.walk(body) if isinstance(n, ir.Memory)}) == 1
+    return Effort.VECTORS if alone and _fits(body, statements) else Effort.LOOPS
+
+
+def _fits(body: ir.Body, statements: list[ir.Statement]) -> bool:
+    """Whether all loops over elements can be written in vectors."""
+    if any(isinstance(n, ir.While | ir.Hold | ir.Serve) or _adds_along_vectors(n) for n in statements):
+        return False
+    working = [loop for loop in loops_of(body) if any(_is_work(n) for n in ir.statements(loop.body))]
+    fit = fitting(body)
+    return all(id(loop) in fit or jumps(loop) for loop in working)
+
+
+def _adds_along_vectors(node: ir.Statement) -> bool:
+    return isinstance(node, ir.TileCall) and node.tile.form == "dot" and common(node) is None
 
 
 def is_work_alone(node: ir.For) -> bool:

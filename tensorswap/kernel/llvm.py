@@ -16,11 +16,13 @@ from .effort import Effort, effort_for, effort_for_common, is_short, is_work_alo
 from .functions import INSTRUCTIONS, LIBRARY, Made, made
 from .functions import REAL as FUNCTIONS
 from .laid import Laid
+from .lanes import fitting
 from .modules import Function, Modules, Target
 from .names import STOP_WORD
 from .registers import registers
 from .tile import FORMS, Block, becomes_vectors, in_pairs, stays_rolled, written_out
 from .turned import Turned
+from .vector_loops import VectorLoop
 
 # Never nnan or ninf: NaN stays NaN. Never nsz beside reassoc: together they let LLVM factor x*0 + x*1 into x*1, which
 # is inf where x is, and (y + x) - x into y.
@@ -133,6 +135,7 @@ class Printer:
         self.types: dict[str, ir.Type] = {}
         self.memories: dict[str, Any] = {}
         self.flags: tuple[str, ...] = FLAGS
+        self.fitting = fitting(body) if self.effort is Effort.VECTORS else {}  # loops that are written in vectors
         self.known: dict[int, Any] | None = None  # values of a function that is written in place, by identity
         self.loops: list[tuple[Any, Any]] = []  # where a skip goes, and where a leave
         self.stopping: list[bool] = []  # whether each loop around looks if its work is still wanted
@@ -215,7 +218,7 @@ class Printer:
         arguments = [code for code in values if not isinstance(code, llvm.Constant)]
         arguments += [self.memories[memory.name] for memory in memories]
         kind = llvm.FunctionType(llvm.VoidType(), [a.type for a in arguments])
-        effort = effort_for(body)
+        effort = effort_for(body, apart)
         near = self.module if effort is self.effort is Effort.LOOPS and is_short(body) else None
         function = self.modules.begin(effort, kind, name, near)
         function.attributes.add("noinline")
@@ -291,6 +294,8 @@ class Printer:
                 stays_rolled(back)
         elif node.step is ir.ONE and _may_be_more(UNSTOPPED, start, stop, unknown=not any(self.stopping)):
             self.in_pieces(node, start, stop)
+        elif id(node) in self.fitting:
+            self.in_vectors(node, start, stop)
         else:
             back = self.counted(variable, start, stop, step, lambda: self.body(node.body), stops=False)
             stores = any(isinstance(n, ir.Store) for n in ir.statements(node.body))
@@ -318,6 +323,9 @@ class Printer:
             left = builder.sub(stop, low)
             ends = builder.icmp_signed(">" if node.down else "<", left, piece)
             high = builder.add(low, builder.select(ends, left, piece))
+            if id(node) in self.fitting:
+                self.in_vectors(node, low, high)
+                return
             back = self.counted(node.variable, low, high, NUMBER(way), lambda: self.body(node.body), stops=False)
             if any(isinstance(n, ir.For) and n.at_once for n in ir.statements(node.body)):
                 written_out(back, OUT)
@@ -325,6 +333,12 @@ class Printer:
                 in_pairs(back)
 
         self.counted(first, start, stop, piece, inner, stops=True)
+
+    def in_vectors(self, node: ir.For, start: Any, stop: Any) -> None:
+        loop = self.fitting[id(node)]
+        done = VectorLoop(self, loop, type_of, bool(loop.called & LONG), EXACT).write(start, stop)
+        if not (isinstance(done, llvm.Constant) and isinstance(stop, llvm.Constant) and done.constant >= stop.constant):
+            stays_rolled(self.counted(node.variable, done, stop, NUMBER(1), lambda: self.body(node.body), stops=False))
 
     def counted(
         self, variable: ir.Variable, start: Any, stop: Any, step: Any, body: Callable[[], None], stops: bool

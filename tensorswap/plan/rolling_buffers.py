@@ -70,8 +70,10 @@ def _next(work: Work) -> list[Slices]:
                 continue
             if _can_fold(work, found):
                 folds.append(found)
-            elif (nested or _is_small(work, found)) and _can_empty(work, found):
-                folds.append(replace(found, emptied=True))
+            elif _can_empty(work, found):
+                emptied = replace(found, emptied=True)
+                if nested or _is_small(work, found) or _first_writers(work, emptied):
+                    folds.append(emptied)
         if folds:
             return folds
     return []

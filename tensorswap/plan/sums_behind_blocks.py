@@ -5,7 +5,8 @@ for t:
     W[j] += H[t,i] * G[t,j]
 ->  the second statement stands behind the block
 
-A sum that is no product, of values that nobody else asks for, stays: behind the block they would all have to be kept.
+A sum over the steps alone, or one that is no product, of values that nobody else asks for, stays: behind the block they
+would all have to be kept.
 """
 
 from __future__ import annotations
@@ -38,9 +39,14 @@ def _split(loops: ir.Loops, block: ir.Block) -> tuple[ir.Block, list[ir.Statemen
             continue
         if all(a.tensor not in written or complete_when_read(loops, (statement, (block,)), a) for a in statement.reads):
             found.append(statement)
-    products = [s for s in found if is_contraction(s)]
+    products = [s for s in found if is_contraction(s) and not _takes_each_once(s, written)]
     others = [s for s in loops.statements if not any(s is own for own in body)]
     kept = {*loops.outputs}.union(*map(ir.tensors_read, (*others, *products)))
-    moved = [s for s in found if is_contraction(s) or not written & {*ir.tensors_read(s)} - kept]
+    moved = [s for s in found if s in products or not written & {*ir.tensors_read(s)} - kept]
     rest = tuple(s for s in block.body if not any(s is other for other in moved))
     return replace(block, body=rest), moved
+
+
+def _takes_each_once(statement: ir.Statement, written: set[str]) -> bool:
+    """Whether a step takes each element of what it has made once: no tile would read it again."""
+    return any(a.tensor in written and ir.index_names(a) >= {*statement.indices} for a in statement.reads)

@@ -10,7 +10,7 @@ from ..language.affine import is_constant
 from ..language.ir import Expr
 from .work import Draft, Work, product_of
 
-WORTHWHILE = 16  # points of the loop for each element of the copy
+WORTHWHILE = 8  # points of the loop for each element of the copy
 SHORT = 16  # elements of a loop that are too few for vectors
 
 

@@ -1,0 +1,295 @@
+"""Lanes: which loops over elements can be written in vectors as they stand, and how many numbers each vector has.
+
+A loop fits if each of its steps reads and writes the elements of its own, side by side in memory, or adds to sums; if no
+step needs what another has made; and if all that it computes has an instruction for vectors. LLVM finds the same out,
+and more, but takes most of the time of a compilation for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from . import ir
+from .functions import INSTRUCTIONS, made
+
+JUMP = 8  # numbers between two steps
+APART = 64  # steps between two accesses to one tensor that never meet within a vector
+ORDERS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+REAL = frozenset({"+", "-", "*", "/", "neg"})
+WHOLE = frozenset({"+", "-", "*", "&", "|", "^", "<<", ">>"})
+TRUTHS = frozenset({"and", "or", "both", "either", "not"})
+EXTREMES = frozenset({"maximum", "minimum"})
+
+Form = tuple[tuple[tuple[str | int, int], ...], int]  # names, or other values, with their factors, and a number
+
+
+@dataclass
+class Loop:
+    """What is known of a loop that fits: the type of its elements, variables that each step has for itself, sums that
+    go on through all steps, by the operation that makes them, and the names of functions that it calls."""
+
+    node: ir.For
+    type: ir.Type
+    own: set[str] = field(default_factory=set)
+    sums: dict[str, str] = field(default_factory=dict)
+    called: set[str] = field(default_factory=set)
+
+
+def jumps(loop: ir.For) -> bool:
+    """Whether each step writes to a line of memory of its own, and computes little: vectors would gain nothing."""
+    stores = [n for n in loop.body if isinstance(n, ir.Store)]
+    if len(stores) != len(loop.body) or any(isinstance(n, ir.Call) for n in ir.walk(loop.body)):
+        return False
+    return all(abs(dict(linear(n.offset)[0][0]).get(loop.variable.name, 0)) >= JUMP for n in stores)
+
+
+def loops_of(body: ir.Body) -> list[ir.For]:
+    """The innermost loops."""
+    found = (n for n in ir.statements(body) if isinstance(n, ir.For))
+    return [n for n in found if not any(isinstance(inner, ir.LONG) for inner in ir.statements(n.body))]
+
+
+def fitting(body: ir.Body) -> dict[int, Loop]:
+    """The innermost loops of a function that fit, by their identity."""
+    chosen = {n.memory for n in ir.statements(body) if isinstance(n, ir.Choose)}
+    loops = (loop for loop in loops_of(body) if not chosen.intersection(ir.walk(loop.body)))
+    found = (_fitting(loop, body) for loop in loops)  # a name that was chosen stands for a tensor which has another, too
+    return {id(loop.node): loop for loop in found if loop is not None}
+
+
+def linear(value: ir.Value) -> tuple[Form, list[ir.Value]]:
+    """A place as a sum of variables, and of values of other kinds, with factors; and those values."""
+    terms: dict[str | int, int] = {}
+    others: list[ir.Value] = []
+    number = _add(value, 1, terms, others)
+    return (tuple(sorted(((n, k) for n, k in terms.items() if k), key=str)), number), others
+
+
+def _add(value: ir.Value, factor: int, terms: dict[str | int, int], others: list[ir.Value]) -> int:
+    """Adds to the terms; gives what is a number."""
+    name: str | int = id(value)
+    match value:
+        case ir.Number(value=number):
+            return factor * int(number)
+        case ir.Variable(name=own):
+            name = own
+        case ir.Operation(operator="+" | "-" as operator, operands=(left, right)):
+            first = _add(left, factor, terms, others)
+            return first + _add(right, factor if operator == "+" else -factor, terms, others)
+        case ir.Operation(operator="neg", operands=(operand,)):
+            return _add(operand, -factor, terms, others)
+        case ir.Operation(operator="*", operands=(left, right)):
+            for known, other in ((left, right), (right, left)):
+                if (k := ir.constant(known)) is not None:
+                    return _add(other, factor * k, terms, others)
+            others.append(value)
+        case _:
+            others.append(value)
+    terms[name] = terms.get(name, 0) + factor
+    return 0
+
+
+class _Unfit(Exception):
+    """A loop that LLVM should look at."""
+
+
+def _fitting(node: ir.For, body: ir.Body) -> Loop | None:
+    if node.step is not ir.ONE or node.few or node.at_once or node.plain or node.often or not node.body:
+        return None
+    types = {n.memory.type for n in node.body if isinstance(n, ir.Store)}
+    types |= {n.variable.type for n in node.body if isinstance(n, ir.Set) and n.variable.type.real}
+    if len(types) != 1 or not (kind := types.pop()).real:
+        return None
+    try:
+        return _Look(node, kind).found(body)
+    except _Unfit:
+        return None
+
+
+class _Look:
+    """A look at one loop, statement after statement."""
+
+    def __init__(self, node: ir.For, kind: ir.Type) -> None:
+        self.loop = Loop(node, kind)
+        self.index = node.variable.name
+        self.places: dict[ir.Memory, list[tuple[Form, bool]]] = {}  # of accesses, and whether they write
+
+    def found(self, body: ir.Body) -> Loop:
+        node, loop = self.loop.node, self.loop
+        self.set = {n.variable.name for n in node.body if isinstance(n, ir.Set)}
+        if self.index in self.set:
+            raise _Unfit
+        for statement in node.body:
+            match statement:
+                case ir.Set(variable=variable, value=value):
+                    self.assign(variable, value)
+                case ir.Store(memory=memory, offset=offset, value=value):
+                    self.look(value)
+                    self.access(memory, offset, writes=True)
+                case _:
+                    raise _Unfit
+        if loop.own & _read_outside(body, node):
+            raise _Unfit
+        for accesses in self.places.values():
+            _check_apart(accesses)
+        return loop
+
+    def assign(self, variable: ir.Variable, value: ir.Value) -> None:
+        name, loop = variable.name, self.loop
+        if variable.type != loop.type or name in loop.sums:
+            raise _Unfit
+        if name not in loop.own and name in _names(value):  # it goes on from the step before
+            operator, rest = _sum_of(name, value)
+            once = sum(isinstance(n, ir.Set) and n.variable.name == name for n in loop.node.body) == 1
+            if not once or name in _names(rest):
+                raise _Unfit
+            self.look(rest)
+            loop.sums[name] = operator
+            others = [n for n in loop.node.body if not (isinstance(n, ir.Set) and n.variable.name == name)]
+            if name in _names(others):
+                raise _Unfit
+        else:
+            self.look(value)
+            loop.own.add(name)
+
+    def varies(self, value: ir.Value) -> bool:
+        return bool(_names(value) & {self.index, *self.set})
+
+    def look(self, value: ir.Value, sure: bool = True) -> None:
+        """`sure`: it is computed in every step."""
+        if not self.varies(value):
+            self.steady(value, sure)
+            return
+        match value:
+            case ir.Variable(name=name, type=kind):
+                if name not in self.loop.own or kind != self.loop.type:
+                    raise _Unfit  # the index as a number
+            case ir.Load(memory=memory, offset=offset):
+                if not sure:
+                    raise _Unfit
+                self.access(memory, offset, writes=False)
+            case ir.Operation(operator=operator, operands=operands):
+                self.operation(value, operator, operands, sure)
+            case ir.Choice(test=test, yes=yes, no=no, lazy=lazy):
+                self.look(test, sure)
+                self.look(yes, sure and not lazy)
+                self.look(no, sure and not lazy)
+            case ir.Call(function=name, arguments=arguments):
+                self.call(name, arguments[0].type)
+                for argument in arguments:
+                    self.look(argument, sure)
+            case _:
+                raise _Unfit
+
+    def operation(self, node: ir.Operation, operator: str, operands: tuple[ir.Value, ...], sure: bool) -> None:
+        if operator in TRUTHS:
+            sides = [sure and (operator not in ("and", "or") or k == 0) for k in range(len(operands))]
+        else:
+            real = all(v.type == self.loop.type for v in operands)
+            if not real or operator not in ORDERS | REAL:
+                raise _Unfit
+            sides = [sure] * len(operands)
+        for operand, always in zip(operands, sides, strict=True):
+            self.look(operand, always)
+
+    def call(self, name: str, kind: ir.Type) -> None:
+        function = made(name, kind)
+        if kind != self.loop.type or (function is None and name not in INSTRUCTIONS):
+            raise _Unfit
+        if function is not None and (function.body or not _in_vectors(function.value)):
+            raise _Unfit
+        self.loop.called.add(name)
+
+    def access(self, memory: ir.Memory, offset: ir.Value, writes: bool) -> None:
+        form, others = linear(offset)
+        terms = dict(form[0])
+        if memory.type != self.loop.type or terms.get(self.index) != 1 or terms.keys() & self.set:
+            raise _Unfit
+        for value in others:
+            if self.varies(value):
+                raise _Unfit
+            self.steady(value, sure=True)
+        self.places.setdefault(memory, []).append((form, writes))
+
+    def steady(self, value: ir.Value, sure: bool) -> None:
+        """What is the same in all steps may be computed before them, if they compute it in any case, or it harms
+        nobody, and none writes what it reads."""
+        stored = {n.memory for n in self.loop.node.body if isinstance(n, ir.Store)}
+        for node in ir.walk(value):
+            if isinstance(node, ir.Load) and node.memory in stored:
+                raise _Unfit
+            if not sure and not isinstance(node, ir.Number | ir.Variable):
+                raise _Unfit
+
+
+def _in_vectors(value: ir.Value) -> bool:
+    """Whether all of a function has instructions for vectors."""
+    return all(_has_vectors(node) for node in ir.walk(value))
+
+
+def _has_vectors(node: ir.Value) -> bool:
+    match node:
+        case ir.Number() | ir.Variable() | ir.Cast() | ir.Bits() | ir.Choice(lazy=False):
+            return True
+        case ir.Operation(operator=operator, operands=operands):
+            kind = operands[0].type
+            return operator in (ORDERS | TRUTHS | REAL if kind.real or kind == ir.TRUTH else ORDERS | WHOLE)
+        case ir.Call(function=name, arguments=(first, *_)):
+            inner = made(name, first.type)
+            return name in INSTRUCTIONS if inner is None else not inner.body and _in_vectors(inner.value)
+    return False
+
+
+def _sum_of(name: str, value: ir.Value) -> tuple[str, ir.Value]:
+    """`v + x`, `x + v`, `v - x`, or the larger or smaller of v and x: the operation, and x."""
+    match value:
+        case ir.Operation(operator="+" | "-" as operator, operands=(ir.Variable(name=first), rest), apart=False):
+            if first == name:
+                return operator, rest
+        case ir.Call(function="maximum" | "minimum" as operator, arguments=(ir.Variable(name=first), rest)):
+            if first == name:
+                return operator, rest
+    match value:
+        case ir.Operation(operator="+", operands=(rest, ir.Variable(name=second)), apart=False) if second == name:
+            return "+", rest
+    raise _Unfit
+
+
+def _names(values: object) -> set[str]:
+    return {n.name for n in ir.walk(values) if isinstance(n, ir.Variable)}
+
+
+def _read_outside(body: ir.Body, loop: ir.For) -> set[str]:
+    """Variables whose values are asked for by more than the body of a loop."""
+    found: set[str] = set()
+    for statement in ir.statements(body):
+        if statement is not loop and not any(statement is inner for inner in loop.body):
+            found |= _names(_values_of(statement))
+    return found | _names((loop.first, loop.past))
+
+
+def _values_of(statement: ir.Statement) -> tuple[object, ...]:
+    """What a statement reads, without those that stand in it."""
+    match statement:
+        case ir.Set(value=value):
+            return (value,)
+        case ir.For(first=first, past=past, step=step):
+            return (first, past, step)
+        case ir.While(test=test) | ir.If(test=test):
+            return (test,)
+    return (statement,)
+
+
+def _check_apart(accesses: Iterable[tuple[Form, bool]]) -> None:
+    """One tensor at places that differ by a number which leaves vectors apart."""
+    accesses = list(accesses)
+    if not any(writes for _, writes in accesses):
+        return
+    (terms, first), _ = accesses[0]
+    for (other, number), _ in accesses:
+        if other != terms or 0 < abs(number - first) < APART:
+            raise _Unfit
+    numbers = sorted({form[1] for form, _ in accesses})
+    if any(b - a < APART for a, b in zip(numbers, numbers[1:], strict=False)):
+        raise _Unfit

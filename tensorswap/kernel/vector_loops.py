@@ -1,0 +1,322 @@
+"""Loops over elements, written in vectors with llvmlite: whole vectors first, then the elements that are left."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir as llvm
+
+from . import ir
+from .functions import INSTRUCTIONS, made
+from .lanes import EXTREMES, Loop, linear
+from .registers import registers
+from .tile import NUMBER, stays_rolled
+
+if TYPE_CHECKING:
+    from .llvm import Printer
+
+ACCUMULATED = 4  # vectors of a sum that are added to side by side: each addition waits for the one before it
+LANE = llvm.IntType(32)
+KNOWN = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "sdiv": operator.floordiv}
+
+
+class VectorLoop:
+    """Writes one loop. What is the same in all steps is computed before them."""
+
+    def __init__(
+        self, printer: Printer, loop: Loop, kind: Callable[[ir.Type], Any], long: bool, exact: tuple[str, ...]
+    ) -> None:
+        """`kind` gives LLVM's name of a type, `exact` the flags of what functions are made of."""
+        self.printer, self.loop, self.kind, self.exact = printer, loop, kind, exact
+        self.builder = printer.builder
+        self.index = loop.node.variable.name
+        self.lanes = (registers().bytes if long else min(registers().bytes, 32)) // loop.type.size
+        rounds = loop.node.rounds
+        while rounds is not None and self.lanes > max(len(rounds), 1):
+            self.lanes //= 2
+        self.changing = {self.index, *loop.own}
+        self.steady: dict[int, Any] = {}  # by identity
+        self.starts: dict[tuple[ir.Memory, Any], Any] = {}  # of what is read and written, for an index of 0
+        self.forms: dict[int, Any] = {}  # of places, by identity
+        self.own: dict[str, Any] = {}
+        self.made: dict[int, Any] = {}
+        self.varying: dict[int, bool] = {}
+
+    def write(self, start: Any, stop: Any) -> Any:
+        """All whole vectors from start on; gives where they end."""
+        builder, printer = self.builder, self.printer
+        at_once = ACCUMULATED if self.loop.sums else 1
+        done = start
+        for vectors in dict.fromkeys((at_once, 1)):
+            size = NUMBER(vectors * self.lanes)
+            left = _folded(builder, "sub", stop, done)
+            whole = _folded(builder, "sdiv", left, size)
+            past = _folded(builder, "add", done, _folded(builder, "mul", whole, size))
+            if not (isinstance(whole, llvm.Constant) and whole.constant <= 0):
+                self.some(done, past, vectors)
+            done = past if isinstance(past, llvm.Constant) else builder.select(
+                builder.icmp_signed(">", whole, NUMBER(0)), past, done
+            )  # fmt: skip
+        return done
+
+    def some(self, first: Any, past: Any, vectors: int) -> None:
+        """So many vectors in each round."""
+        builder, printer = self.builder, self.printer
+        before, inside, after = (printer.function.append_basic_block(w) for w in ("lanes", "vectors", "lanes_end"))
+        builder.cbranch(builder.icmp_signed("<", first, past), before, after)
+        builder.position_at_end(before)
+        self.steady, self.starts = {}, {}
+        for statement in self.loop.node.body:
+            self.prepare(statement)
+        vector = llvm.VectorType(self.kind(self.loop.type), self.lanes) if self.lanes > 1 else self.kind(self.loop.type)
+        begun = {name: [self.nothing(name, vector)] * vectors for name in self.loop.sums}
+        builder.branch(inside)
+        builder.position_at_end(inside)
+        place = builder.phi(NUMBER)
+        place.add_incoming(first, before)
+        phis = {name: [builder.phi(vector) for _ in values] for name, values in begun.items()}
+        for name, values in begun.items():
+            for phi, value in zip(phis[name], values, strict=True):
+                phi.add_incoming(value, before)
+        sums = {name: list(values) for name, values in phis.items()}
+        for number in range(vectors):
+            self.at = builder.add(place, NUMBER(number * self.lanes)) if number else place
+            self.own, self.made = {}, {}
+            for statement in self.loop.node.body:
+                self.statement(statement, sums, number)
+        following = builder.add(place, NUMBER(vectors * self.lanes), flags=["nsw"])
+        last = builder.block
+        stays_rolled(builder.cbranch(builder.icmp_signed("<", following, past), inside, after_sums := (
+            printer.function.append_basic_block("sums") if self.loop.sums else after
+        )))  # fmt: skip
+        place.add_incoming(following, last)
+        for name, values in sums.items():
+            for phi, value in zip(phis[name], values, strict=True):
+                phi.add_incoming(value, last)
+        if self.loop.sums:
+            builder.position_at_end(after_sums)
+            for statement in self.loop.node.body:
+                if isinstance(statement, ir.Set) and statement.variable.name in sums:
+                    self.finish(statement.variable, sums[statement.variable.name])
+            builder.branch(after)
+        builder.position_at_end(after)
+
+    # -- before the loop
+
+    def prepare(self, node: Any) -> None:
+        """Computes what is the same in all steps, and where tensors begin."""
+        match node:
+            case ir.Store(memory=memory, offset=offset, value=value):
+                self.start(memory, offset)
+                self.prepare(value)
+            case ir.Set(value=value):
+                self.prepare(value)
+            case ir.Value() if not self.varies(node):
+                if id(node) not in self.steady:
+                    self.steady[id(node)] = self.splat(self.printer.value(node))
+            case ir.Load(memory=memory, offset=offset):
+                self.start(memory, offset)
+            case ir.Value():
+                for part in ir.parts_of(node):
+                    if isinstance(part, ir.Value):
+                        self.prepare(part)
+
+    def varies(self, node: ir.Value) -> bool:
+        if id(node) not in self.varying:
+            match node:
+                case ir.Number():
+                    found = False
+                case ir.Variable(name=name):
+                    found = name in self.changing or name in self.loop.sums
+                case _:
+                    found = any(self.varies(part) for part in ir.parts_of(node) if isinstance(part, ir.Value))
+            self.varying[id(node)] = found
+        return self.varying[id(node)]
+
+    def start(self, memory: ir.Memory, offset: ir.Value) -> Any:
+        if id(offset) not in self.forms:
+            self.forms[id(offset)] = linear(offset)[0]
+        form = self.forms[id(offset)]
+        if (memory, form) not in self.starts:
+            printer = self.printer
+            outside = printer.fixed.get(self.index)
+            printer.fixed[self.index] = NUMBER(0)
+            self.starts[memory, form] = printer.place(memory, offset)
+            printer.fixed[self.index] = outside
+        return self.starts[memory, form]
+
+    def splat(self, code: Any) -> Any:
+        """One number in all lanes; a truth stays one."""
+        if self.lanes == 1 or code.type == llvm.IntType(1):
+            return code
+        if isinstance(code, llvm.Constant):
+            return llvm.Constant(llvm.VectorType(code.type, self.lanes), [code.constant] * self.lanes)
+        return spread(self.builder, code, self.lanes)
+
+    def nothing(self, name: str, vector: Any) -> Any:
+        """What a sum begins with: the number to which nothing is added, or what it is already."""
+        if self.loop.sums[name] in EXTREMES:
+            return self.splat(self.printer.value(ir.Variable(name, self.loop.type)))
+        return self.splat(llvm.Constant(self.kind(self.loop.type), -0.0))
+
+    # -- in the loop
+
+    def statement(self, node: ir.Statement, sums: dict[str, list[Any]], number: int) -> None:
+        match node:
+            case ir.Store(memory=memory, offset=offset, value=value):
+                self.builder.store(self.code(value), self.address(memory, offset), align=self.loop.type.size)
+            case ir.Set(variable=variable, value=value) if variable.name in sums:
+                old = sums[variable.name]
+                self.own[variable.name] = old[number]
+                old[number] = self.code(value)
+            case ir.Set(variable=variable, value=value):
+                self.own[variable.name] = self.code(value)
+        self.made = {}  # what was computed of old values
+
+    def address(self, memory: ir.Memory, offset: ir.Value) -> Any:
+        place = self.builder.gep(self.start(memory, offset), [self.at])
+        if self.lanes == 1:
+            return place
+        return self.builder.bitcast(place, llvm.VectorType(self.kind(self.loop.type), self.lanes).as_pointer())
+
+    def code(self, node: ir.Value) -> Any:
+        if id(node) in self.steady:
+            return self.steady[id(node)]
+        if id(node) not in self.made:
+            self.made[id(node)] = self.computed(node)
+        return self.made[id(node)]
+
+    def computed(self, node: ir.Value) -> Any:
+        builder = self.builder
+        match node:
+            case ir.Number(value=value, type=kind):
+                return self.splat(llvm.Constant(self.kind(kind), value))
+            case ir.Variable(name=name):
+                return self.own[name]
+            case ir.Load(memory=memory, offset=offset):
+                return builder.load(self.address(memory, offset), align=self.loop.type.size)
+            case ir.Operation(operator="and" | "or" as operator, operands=operands):
+                return self.truth("and_" if operator == "and" else "or_", *map(self.code, operands))
+            case ir.Operation(operator="both" | "either" as operator, operands=operands):
+                return self.truth("and_" if operator == "both" else "or_", *map(self.code, operands))
+            case ir.Operation(operands=operands):
+                return self.printer.operation(node, [self.code(v) for v in operands])
+            case ir.Choice(test=test, yes=yes, no=no):
+                return self.chosen(*map(self.code, (test, yes, no)))
+            case ir.Cast(value=value, type=kind):
+                return self.cast(self.code(value), value.type, kind)
+            case ir.Bits(value=value, type=kind):
+                code = self.code(value)
+                return builder.bitcast(code, self.like(code, kind))
+            case ir.Call(function=name, arguments=arguments):
+                return self.call(name, arguments)
+        raise AssertionError(f"no vectors for {type(node).__name__}")
+
+    def like(self, code: Any, kind: ir.Type) -> Any:
+        """A type, for as many lanes as code has."""
+        of = self.kind(kind)
+        return llvm.VectorType(of, code.type.count) if isinstance(code.type, llvm.VectorType) else of
+
+    def chosen(self, test: Any, yes: Any, no: Any) -> Any:
+        if isinstance(yes.type, llvm.IntType) != isinstance(no.type, llvm.IntType):  # one of two truths for all lanes
+            yes, no = (self.wide_truth(code) for code in (yes, no))
+        if isinstance(test.type, llvm.VectorType) and not isinstance(yes.type, llvm.VectorType):
+            yes, no = (self.wide_truth(code) for code in (yes, no))
+        return self.builder.select(test, yes, no)
+
+    def truth(self, operator: str, *codes: Any) -> Any:
+        result, *rest = codes
+        for other in rest:
+            a, b = result, other
+            if isinstance(a.type, llvm.VectorType) != isinstance(b.type, llvm.VectorType):
+                a, b = self.wide_truth(a), self.wide_truth(b)
+            result = getattr(self.builder, operator)(a, b)
+        return result
+
+    def wide_truth(self, code: Any) -> Any:
+        if isinstance(code.type, llvm.VectorType) or self.lanes == 1:
+            return code
+        return spread(self.builder, code, self.lanes)
+
+    def cast(self, code: Any, old: ir.Type, new: ir.Type) -> Any:
+        builder, target = self.builder, self.like(code, new)
+        if old == ir.TRUTH:
+            return builder.uitofp(code, target) if new.real else builder.zext(code, target)
+        if old.real and new.real:
+            change = builder.fpext if new.size > old.size else builder.fptrunc
+        elif old.real:
+            change = builder.fptosi if new.kind == "i" else builder.fptoui
+        elif new.real:
+            change = builder.sitofp if old.kind == "i" else builder.uitofp
+        elif new.size > old.size:
+            change = builder.sext if old.kind == "i" else builder.zext
+        elif new.size < old.size:
+            change = builder.trunc
+        else:
+            return code
+        return change(code, target)
+
+    def call(self, name: str, arguments: tuple[ir.Value, ...]) -> Any:
+        codes = [self.code(argument) for argument in arguments]
+        function = made(name, arguments[0].type)
+        if function is None:
+            return self.instruction(INSTRUCTIONS[name][0], codes)
+        printer = self.printer
+        outside = self.steady, self.made, printer.flags
+        self.steady, self.made = {}, {id(v): code for v, code in zip(function.arguments, codes, strict=True)}
+        printer.flags = self.exact
+        result = self.code(function.value)
+        self.steady, self.made, printer.flags = outside
+        return result
+
+    def instruction(self, name: str, codes: list[Any]) -> Any:
+        kind = codes[0].type
+        element = kind.element if isinstance(kind, llvm.VectorType) else kind
+        bits = 32 if element == llvm.FloatType() else 64
+        lanes = f"v{kind.count}" if isinstance(kind, llvm.VectorType) else ""
+        symbol, module = f"llvm.{name}.{lanes}f{bits}", self.printer.module
+        found = module.globals.get(symbol)
+        return self.builder.call(
+            found or llvm.Function(module, llvm.FunctionType(kind, [kind] * len(codes)), symbol), codes
+        )
+
+    # -- behind it
+
+    def finish(self, variable: ir.Variable, vectors: list[Any]) -> None:
+        """One number of the vectors of a sum."""
+        builder, made_by = self.builder, self.loop.sums[variable.name]
+
+        def joined(a: Any, b: Any) -> Any:
+            if made_by in EXTREMES:
+                return self.instruction(INSTRUCTIONS[made_by][0], [a, b])
+            return builder.fadd(a, b, flags=("reassoc",))
+
+        while len(vectors) > 1:
+            vectors = [joined(a, b) for a, b in zip(vectors[::2], vectors[1::2], strict=True)]
+        (vector,) = vectors
+        while isinstance(vector.type, llvm.VectorType) and vector.type.count > 1:
+            half = vector.type.count // 2
+            vector = joined(*(_shuffled(builder, vector, range(k, k + half)) for k in (0, half)))
+        number = builder.extract_element(vector, LANE(0)) if isinstance(vector.type, llvm.VectorType) else vector
+        old = self.printer.value(variable)
+        self.printer.set(variable, joined(old, number) if made_by in EXTREMES else builder.fadd(old, number))
+
+
+def spread(builder: Any, code: Any, lanes: int) -> Any:
+    first = builder.insert_element(llvm.Constant(llvm.VectorType(code.type, lanes), llvm.Undefined), code, LANE(0))
+    return _shuffled(builder, first, [0] * lanes)
+
+
+def _shuffled(builder: Any, vector: Any, lanes: Any) -> Any:
+    places = list(lanes)
+    unused = llvm.Constant(vector.type, llvm.Undefined)
+    return builder.shuffle_vector(vector, unused, llvm.Constant(llvm.VectorType(LANE, len(places)), places))
+
+
+def _folded(builder: Any, name: str, a: Any, b: Any) -> Any:
+    """A sum, difference, product or quotient of numbers, of which both may be known."""
+    if isinstance(a, llvm.Constant) and isinstance(b, llvm.Constant):
+        return NUMBER(KNOWN[name](a.constant, b.constant))
+    return getattr(builder, name)(a, b)
