@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from . import ir
 from .functions import INSTRUCTIONS, made
 
+FEW = 64  # elements that registers hold
 JUMP = 8  # numbers between two steps
 APART = 64  # steps between two accesses to one tensor that never meet within a vector
 ORDERS = frozenset({"<", "<=", ">", ">=", "==", "!="})
@@ -129,11 +130,19 @@ class _Look:
                     self.access(memory, offset, writes=True)
                 case _:
                     raise _Unfit
-        if loop.own & _read_outside(body, node):
+        if loop.own & _read_outside(body, node) or self.stays():
             raise _Unfit
         for accesses in self.places.values():
             _check_apart(accesses)
         return loop
+
+    def stays(self) -> bool:
+        """Whether few elements are added to, as in all steps of a loop around: LLVM keeps them in registers."""
+        rounds = self.loop.node.rounds
+        if rounds is None or len(rounds) > FEW:
+            return False
+        stored = {n.memory for n in self.loop.node.body if isinstance(n, ir.Store)}
+        return any(not writes for memory in stored for _, writes in self.places[memory])
 
     def assign(self, variable: ir.Variable, value: ir.Value) -> None:
         name, loop = variable.name, self.loop

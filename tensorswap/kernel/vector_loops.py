@@ -17,6 +17,7 @@ from .tile import NUMBER, stays_rolled
 if TYPE_CHECKING:
     from .llvm import Printer
 
+HALF = 32  # bytes of a vector where memory is waited for: twice as many lie across two lines of it
 ACCUMULATED = 4  # vectors of a sum that are added to side by side: each addition waits for the one before it
 LANE = llvm.IntType(32)
 KNOWN = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "sdiv": operator.floordiv}
@@ -30,9 +31,9 @@ class VectorLoop:
     ) -> None:
         """`kind` gives LLVM's name of a type, `exact` the flags of what functions are made of."""
         self.printer, self.loop, self.kind, self.exact = printer, loop, kind, exact
-        self.builder = printer.builder
+        self.builder, self.long = printer.builder, long
         self.index = loop.node.variable.name
-        self.lanes = (registers().bytes if long else min(registers().bytes, 32)) // loop.type.size
+        self.lanes = (registers().bytes if long else min(registers().bytes, HALF)) // loop.type.size
         rounds = loop.node.rounds
         while rounds is not None and self.lanes > max(len(rounds), 1):
             self.lanes //= 2
@@ -47,7 +48,7 @@ class VectorLoop:
     def write(self, start: Any, stop: Any) -> Any:
         """All whole vectors from start on; gives where they end."""
         builder, printer = self.builder, self.printer
-        at_once = ACCUMULATED if self.loop.sums else 1
+        at_once = self.at_once()
         done = start
         for vectors in dict.fromkeys((at_once, 1)):
             size = NUMBER(vectors * self.lanes)
@@ -60,6 +61,15 @@ class VectorLoop:
                 builder.icmp_signed(">", whole, NUMBER(0)), past, done
             )  # fmt: skip
         return done
+
+    def at_once(self) -> int:
+        """Vectors in each round. What takes long keeps a CPU busy one by one."""
+        if self.long:
+            return 1
+        if self.loop.sums:
+            return ACCUMULATED
+        rounds = self.loop.node.rounds
+        return 2 if rounds is not None and len(rounds) % (2 * self.lanes) == 0 else 1
 
     def some(self, first: Any, past: Any, vectors: int) -> None:
         """So many vectors in each round."""
