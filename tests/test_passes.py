@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import tensorswap as ts
+from tensorswap.kernel.registers import registers
 from tensorswap.lower import panels
 from tests.daily import share
 from tests.test_planner import Arrays, check
@@ -259,8 +262,9 @@ IN_STRIPS = {
 @pytest.mark.parametrize("text", IN_STRIPS.values(), ids=IN_STRIPS)
 def test_panels_too_large_for_a_cache_are_packed_once(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if caches were tiny: the panels of a layer's weights are read block by block in every strip."""
+    tiny = replace(registers(), cache=1 << 12)
     for module in ("roles", "tiling"):
-        monkeypatch.setattr(f"tensorswap.lower.{module}.KEPT", 1 << 12)
+        monkeypatch.setattr(f"tensorswap.lower.{module}.registers", lambda: tiny)
     monkeypatch.setattr("tensorswap.plan.nest.CACHE", 1 << 14)
     numbers = np.random.default_rng(1)
     program = ts.program(text, outputs=["Z"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -95,3 +97,37 @@ def test_products_of_one_process_that_differ_in_one_number(dtype: type) -> None:
             found, wanted = program(arrays), program.run_reference(arrays)
             error = 2e-4 if dtype is np.float32 else 1e-11
             np.testing.assert_allclose(found, wanted, rtol=error, atol=error * summed)
+
+
+FORMS = ["Y[i,j] += A[i,k] * B[k,j]", "Y[i,j] += A[k,i] * B[j,k]", "size(h) = 2\nY[h,i,j] += A[i,k] * B[k,j]"]
+
+
+@pytest.mark.parametrize("tiny", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("text", FORMS)
+def test_every_number_of_steps_and_columns(text: str, dtype: type, tiny: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several steps stand between two jumps, and tiles are as wide as whole vectors: with all that is left over. As if
+    the cache of a core were tiny, too, so that panels come in blocks and sums in pieces."""
+    if tiny:
+        small = replace(registers(), cache=2**13)
+        for module in ("roles", "tiling"):
+            monkeypatch.setattr(f"tensorswap.lower.{module}.registers", lambda: small)
+        monkeypatch.setattr("tensorswap.lower.tiling.STEPS", 16)
+    numbers = np.random.default_rng(5)
+    program = ts.program(text)
+    for steps, columns in (
+        (1, 27),
+        (2, 28),
+        (3, 31),
+        (4, 33),
+        (5, 35),
+        (7, 64),
+        (15, 65),
+        (33, 97),
+        (50, 70),
+        (75, 150),
+    ):
+        sizes = {"i": 13 + steps % 7, "j": columns, "k": steps}
+        places = {access.tensor: access.indices for access in program.loops.statements[-1].reads}
+        arrays = {name: numbers.standard_normal([sizes[str(i)] for i in indices]) for name, indices in places.items()}
+        check(program, {name: array.astype(dtype) for name, array in arrays.items()})

@@ -39,8 +39,8 @@ def effort_for_common(node: ir.TileCall | ir.Copy) -> Effort:
 
 
 def effort_for(body: ir.Body, apart: bool = False) -> Effort:
-    """What LLVM has to do for a function, no two memories of which share numbers if they are `apart`. Loops over elements
-    that stand beside steps become functions."""
+    """What LLVM has to do for a function, no two memories of which share numbers if they are `apart`. Loops over
+    elements that stand beside steps become functions."""
     statements = list(ir.statements(body))
     if any(isinstance(n, ir.Step) for n in statements):
         return Effort.LOOPS if any(isinstance(n, ir.For) and n.often for n in statements) else Effort.ONCE

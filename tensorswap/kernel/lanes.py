@@ -1,6 +1,6 @@
 """Lanes: which loops over elements can be written in vectors as they stand, and how many numbers each vector has.
 
-A loop fits if each of its steps reads and writes the elements of its own, side by side in memory, or adds to sums; if no
+A loop fits if each of its steps reads and writes elements of its own, side by side in memory, or adds to sums; if no
 step needs what another has made; and if all that it computes has an instruction for vectors. LLVM finds the same out,
 and more, but takes most of the time of a compilation for it.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from . import ir
 from .functions import INSTRUCTIONS, made
@@ -52,10 +53,11 @@ def loops_of(body: ir.Body) -> list[ir.For]:
 
 
 def fitting(body: ir.Body) -> dict[int, Loop]:
-    """The innermost loops of a function that fit, by their identity."""
+    """The innermost loops of a function that fit, by their identity. A name that was chosen stands for a tensor which
+    has another one, too."""
     chosen = {n.memory for n in ir.statements(body) if isinstance(n, ir.Choose)}
     loops = (loop for loop in loops_of(body) if not chosen.intersection(ir.walk(loop.body)))
-    found = (_fitting(loop, body) for loop in loops)  # a name that was chosen stands for a tensor which has another, too
+    found = (_fitting(loop, body) for loop in loops)
     return {id(loop.node): loop for loop in found if loop is not None}
 
 
@@ -300,5 +302,5 @@ def _check_apart(accesses: Iterable[tuple[Form, bool]]) -> None:
         if other != terms or 0 < abs(number - first) < APART:
             raise _Unfit
     numbers = sorted({form[1] for form, _ in accesses})
-    if any(b - a < APART for a, b in zip(numbers, numbers[1:], strict=False)):
+    if any(b - a < APART for a, b in pairwise(numbers)):
         raise _Unfit

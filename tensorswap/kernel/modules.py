@@ -17,7 +17,10 @@ from llvmlite import ir as llvm
 from .effort import Effort, mark
 
 # Instructions of a module that is long enough: what it costs beside them is a tenth of their time or less.
-UNIT = {Effort.COMMON: 600, Effort.DOTS: 300, Effort.VECTORS: 500, Effort.LOOPS: 200, Effort.PLACES: 600, Effort.ONCE: 1200}
+UNIT = {
+    Effort.COMMON: 600, Effort.DOTS: 300, Effort.VECTORS: 500,
+    Effort.LOOPS: 200, Effort.PLACES: 600, Effort.ONCE: 1200,
+}  # fmt: skip
 FIRST = 60  # of the first with loops, and twice as many of the second: a core that waits for work costs more
 MORE = 1500  # that it may have above, of functions that should be near each other
 

@@ -154,7 +154,8 @@ class Vectors:
         return self.builder.extract_element(vector, LANE(0))
 
     def nest(
-        self, loops: Sequence[Loop], a: Any, b: Any, sums: Sums, step: Callable[[Any, Any, Sums], Sums], at_once: int = 1
+        self, loops: Sequence[Loop], a: Any, b: Any, sums: Sums,
+        step: Callable[[Any, Any, Sums], Sums], at_once: int = 1,
     ) -> Sums:  # fmt: skip
         """Loops inside each other, with a step at each place in a and b that makes new sums of the old ones; the
         innermost one takes so many at once."""

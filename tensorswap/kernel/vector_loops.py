@@ -47,7 +47,7 @@ class VectorLoop:
 
     def write(self, start: Any, stop: Any) -> Any:
         """All whole vectors from start on; gives where they end."""
-        builder, printer = self.builder, self.printer
+        builder = self.builder
         at_once = self.at_once()
         done = start
         for vectors in dict.fromkeys((at_once, 1)):

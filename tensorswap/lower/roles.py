@@ -34,7 +34,10 @@ LONG = 64  # steps of a sum that are many
 TURNED = 8  # columns, and steps of a sum, of a panel that is turned in registers, and serves FEW_ROWS well
 FEW_ROWS = 4
 NEAR = 24 * 1024  # bytes of the nearest cache that one operand of a tile may take
-STREAMED = 1 << 25  # bytes of panels that are packed ahead, beyond the cache of a core, if they would be packed again for every few rows: reading them again costs less
+STREAMED = (
+    1 << 25
+)  # bytes of panels that are packed ahead, beyond the cache of a core, if they would be packed again for
+# every few rows: reading them again costs less
 FEW = 128  # rows that are too few for large panels of their own
 NO_COLUMN = "no column"  # stands for one where there is none
 
@@ -350,7 +353,8 @@ class Trial:
 
     def second(self) -> Operand | None:
         """How tiles that run along the columns read the second tensor, if they can."""
-        b, ahead = self.found.b, self.ahead(self.found.b, self.of_b, STREAMED if self.in_row < FEW else registers().cache)
+        most = STREAMED if self.in_row < FEW else registers().cache
+        b, ahead = self.found.b, self.ahead(self.found.b, self.of_b, most)
         if self.found.masks and ahead is None and self.in_row < REUSE:
             return None
         thrashing = self.thrashes(self.of_b) and (ahead is not None or self.in_row >= 4 * REUSE)

@@ -39,7 +39,7 @@ def _split(loops: ir.Loops, block: ir.Block) -> tuple[ir.Block, list[ir.Statemen
             continue
         if all(a.tensor not in written or complete_when_read(loops, (statement, (block,)), a) for a in statement.reads):
             found.append(statement)
-    products = [s for s in found if is_contraction(s) and not _takes_each_once(s, written)]
+    products = [s for s in found if is_contraction(s) and not _takes_each_once(s, block, written)]
     others = [s for s in loops.statements if not any(s is own for own in body)]
     kept = {*loops.outputs}.union(*map(ir.tensors_read, (*others, *products)))
     moved = [s for s in found if s in products or not written & {*ir.tensors_read(s)} - kept]
@@ -47,6 +47,8 @@ def _split(loops: ir.Loops, block: ir.Block) -> tuple[ir.Block, list[ir.Statemen
     return replace(block, body=rest), moved
 
 
-def _takes_each_once(statement: ir.Statement, written: set[str]) -> bool:
-    """Whether a step takes each element of what it has made once: no tile would read it again."""
-    return any(a.tensor in written and ir.index_names(a) >= {*statement.indices} for a in statement.reads)
+def _takes_each_once(statement: ir.Statement, block: ir.Block, written: set[str]) -> bool:
+    """Whether it is a sum over the steps alone, and a step takes each element of what it has made once: no tile would
+    read it again."""
+    alone = {*ir.candidates(statement)} == {block.index}
+    return alone and any(a.tensor in written and ir.index_names(a) >= {*statement.indices} for a in statement.reads)
