@@ -129,5 +129,5 @@ def test_every_number_of_steps_and_columns(text: str, dtype: type, tiny: bool, m
     ):
         sizes = {"i": 13 + steps % 7, "j": columns, "k": steps}
         places = {access.tensor: access.indices for access in program.loops.statements[-1].reads}
-        arrays = {name: numbers.standard_normal([sizes[str(i)] for i in indices]) for name, indices in places.items()}
+        arrays = {name: numbers.standard_normal([sizes[i.name] for i in indices]) for name, indices in places.items()}
         check(program, {name: array.astype(dtype) for name, array in arrays.items()})
