@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 import tensorswap as ts
 from tensorswap.command.main import main
+from tensorswap.kernel.ir import F8, ONE, TRUTH, WORD, ZERO, Choice, For, Load, Memory, Store, Variable, word
+from tensorswap.kernel.lanes import fitting
 from tests.test_planner import check
+
+J, TEST = Variable("j", WORD), Variable("test", TRUTH)
+OUT, OTHER = Memory("out", F8), Memory("other", F8)
 
 pytestmark = pytest.mark.compiled
 
@@ -87,6 +92,15 @@ def test_steps_that_look_along_the_row(step: int) -> None:
     """x[j] of a step is made of x[j-1] of the same step: that is no loop for vectors."""
     program = ts.program(f"for j:\n    Y[i,j] = X[i,j] + (0.5 * Y[i,j-{step}] if j >= {step} else 0)")
     check(program, {"X": np.random.default_rng(step).standard_normal((3, 70))})
+
+
+def test_what_only_a_branch_may_read() -> None:
+    """It is the same in all steps, and may not be read before them: there is no such place."""
+    program = ts.program("Y[i,j] = (c[i+1] if i < size(i) - 1 else X[i,j]) * X[i,j]\nreturn Y")
+    loop = For(J, ZERO, word(40), ONE, (Store(OUT, J, Choice(TEST, Load(OTHER, word(9)), Load(OUT, J), lazy=True)),))
+    assert not fitting((loop,))
+    numbers = np.random.default_rng(2)
+    check(program, {"X": numbers.standard_normal((4, 50)), "c": numbers.standard_normal(4)})
 
 
 def code_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from . import ir
 from .common import common
-from .lanes import fitting, jumps, loops_of
+from .lanes import Loop, fitting, jumps, loops_of
 
 NEAR = 60  # parts of a step of a recurrence that takes little longer than its call
 
@@ -38,25 +40,30 @@ def effort_for_common(node: ir.TileCall | ir.Copy) -> Effort:
     return Effort.DOTS if isinstance(node, ir.TileCall) and node.tile.form == "dot" else Effort.COMMON
 
 
-def effort_for(body: ir.Body, apart: bool = False) -> Effort:
-    """What LLVM has to do for a function, no two memories of which share numbers if they are `apart`. Loops over
-    elements that stand beside steps become functions."""
+@dataclass(frozen=True)
+class Judged:
+    """What LLVM has to do for a function, and its loops that are written in vectors, by their identity."""
+
+    effort: Effort
+    loops: Mapping[int, Loop] = field(default_factory=dict)
+
+
+def judged(body: ir.Body, apart: bool = False) -> Judged:
+    """Of a function, no two memories of which share numbers if they are `apart`. Loops over elements that stand beside
+    steps become functions."""
     statements = list(ir.statements(body))
     if any(isinstance(n, ir.Step) for n in statements):
-        return Effort.LOOPS if any(isinstance(n, ir.For) and n.often for n in statements) else Effort.ONCE
+        return Judged(Effort.LOOPS if any(isinstance(n, ir.For) and n.often for n in statements) else Effort.ONCE)
     if not any(_is_work(n) for n in statements):
-        return Effort.PLACES
-    alone = apart or len({n.name for n in ir.walk(body) if isinstance(n, ir.Memory)}) == 1
-    return Effort.VECTORS if alone and _fits(body, statements) else Effort.LOOPS
-
-
-def _fits(body: ir.Body, statements: list[ir.Statement]) -> bool:
-    """Whether all loops over elements can be written in vectors."""
+        return Judged(Effort.PLACES)
+    if not apart and len({n.name for n in ir.walk(body) if isinstance(n, ir.Memory)}) > 1:
+        return Judged(Effort.LOOPS)
     if any(isinstance(n, ir.While | ir.Hold | ir.Serve) or _adds_along_vectors(n) for n in statements):
-        return False
-    working = [loop for loop in loops_of(body) if any(_is_work(n) for n in ir.statements(loop.body))]
-    fit = fitting(body)
-    return all(id(loop) in fit or jumps(loop) for loop in working)
+        return Judged(Effort.LOOPS)
+    found = fitting(body)
+    working = [loop for loop in loops_of(body) if any(_is_work(n) for n in loop.body)]
+    all_fit = all(id(loop) in found or jumps(loop) for loop in working)
+    return Judged(Effort.VECTORS, found) if all_fit else Judged(Effort.LOOPS)
 
 
 def _adds_along_vectors(node: ir.Statement) -> bool:

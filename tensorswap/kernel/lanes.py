@@ -15,6 +15,7 @@ from . import ir
 from .functions import INSTRUCTIONS, made
 
 FEW = 64  # elements that registers hold
+LIGHT = 4  # reads of a step beside which another one counts
 JUMP = 8  # numbers between two steps
 APART = 64  # steps between two accesses to one tensor that never meet within a vector
 ORDERS = frozenset({"<", "<=", ">", ">=", "==", "!="})
@@ -140,11 +141,13 @@ class _Look:
 
     def stays(self) -> bool:
         """Whether few elements are added to, as in all steps of a loop around: LLVM keeps them in registers."""
-        rounds = self.loop.node.rounds
+        rounds, body = self.loop.node.rounds, self.loop.node.body
         if rounds is None or len(rounds) > FEW:
             return False
-        stored = {n.memory for n in self.loop.node.body if isinstance(n, ir.Store)}
-        return any(not writes for memory in stored for _, writes in self.places[memory])
+        read = [memory for memory, accesses in self.places.items() for _, writes in accesses if not writes]
+        first = {memory: accesses[0][1] for memory, accesses in self.places.items()}  # whether it writes
+        added = any(isinstance(n, ir.Store) and not first[n.memory] for n in body)
+        return added and len(read) <= LIGHT
 
     def assign(self, variable: ir.Variable, value: ir.Value) -> None:
         name, loop = variable.name, self.loop

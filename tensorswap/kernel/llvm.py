@@ -12,11 +12,10 @@ from llvmlite import ir as llvm
 
 from . import ir
 from .common import Common, common
-from .effort import Effort, effort_for, effort_for_common, is_short, is_work_alone
+from .effort import Effort, Judged, effort_for_common, is_short, is_work_alone, judged
 from .functions import INSTRUCTIONS, LIBRARY, Made, made
 from .functions import REAL as FUNCTIONS
 from .laid import Laid
-from .lanes import fitting
 from .modules import Function, Modules, Target
 from .names import STOP_WORD
 from .registers import registers
@@ -81,8 +80,9 @@ def entry(kernel: ir.Kernel) -> tuple[list[ir.Memory], ir.Body]:
 def write(parameters: list[ir.Memory], body: ir.Body, launch: Launcher, modules: Modules) -> str:
     """A function of memories, and the functions that it calls. Gives its symbol."""
     kind = llvm.FunctionType(llvm.VoidType(), [type_of(memory.type).as_pointer() for memory in parameters])
-    function = modules.begin(effort_for(body), kind, modules.next())
-    printer = Printer(function, launch, modules, body)
+    found = judged(body)
+    function = modules.begin(found.effort, kind, modules.next())
+    printer = Printer(function, launch, modules, body, found=found)
     for memory, code in zip(parameters, function.args, strict=True):
         printer.memories[memory.name] = code
     printer.body(body)
@@ -120,8 +120,9 @@ class Printer:
     """Writes the body of one function."""
 
     def __init__(
-        self, function: Any, launch: Launcher, modules: Modules, body: ir.Body, given: Sequence[ir.Variable] = ()
-    ) -> None:
+        self, function: Any, launch: Launcher, modules: Modules, body: ir.Body,
+        given: Sequence[ir.Variable] = (), found: Judged | None = None,
+    ) -> None:  # fmt: skip
         self.function = function
         self.module = function.module
         self.launch = launch
@@ -135,7 +136,7 @@ class Printer:
         self.types: dict[str, ir.Type] = {}
         self.memories: dict[str, Any] = {}
         self.flags: tuple[str, ...] = FLAGS
-        self.fitting = fitting(body) if self.effort is Effort.VECTORS else {}  # loops that are written in vectors
+        self.in_lanes = {} if found is None else found.loops  # those that are written in vectors
         self.known: dict[int, Any] | None = None  # values of a function that is written in place, by identity
         self.loops: list[tuple[Any, Any]] = []  # where a skip goes, and where a leave
         self.stopping: list[bool] = []  # whether each loop around looks if its work is still wanted
@@ -218,11 +219,12 @@ class Printer:
         arguments = [code for code in values if not isinstance(code, llvm.Constant)]
         arguments += [self.memories[memory.name] for memory in memories]
         kind = llvm.FunctionType(llvm.VoidType(), [a.type for a in arguments])
-        effort = effort_for(body, apart)
+        found = judged(body, apart)
+        effort = found.effort
         near = self.module if effort is self.effort is Effort.LOOPS and is_short(body) else None
         function = self.modules.begin(effort, kind, name, near)
         function.attributes.add("noinline")
-        inner = Printer(function, self.launch, self.modules, body, variables)
+        inner = Printer(function, self.launch, self.modules, body, variables, found)
         given = iter(function.args)
         for variable, code in zip(variables, values, strict=True):
             inner.set(variable, code if isinstance(code, llvm.Constant) else next(given))
@@ -294,7 +296,7 @@ class Printer:
                 stays_rolled(back)
         elif node.step is ir.ONE and _may_be_more(UNSTOPPED, start, stop, unknown=not any(self.stopping)):
             self.in_pieces(node, start, stop)
-        elif id(node) in self.fitting:
+        elif id(node) in self.in_lanes:
             self.in_vectors(node, start, stop)
         else:
             back = self.counted(variable, start, stop, step, lambda: self.body(node.body), stops=False)
@@ -323,7 +325,7 @@ class Printer:
             left = builder.sub(stop, low)
             ends = builder.icmp_signed(">" if node.down else "<", left, piece)
             high = builder.add(low, builder.select(ends, left, piece))
-            if id(node) in self.fitting:
+            if id(node) in self.in_lanes:
                 self.in_vectors(node, low, high)
                 return
             back = self.counted(node.variable, low, high, NUMBER(way), lambda: self.body(node.body), stops=False)
@@ -335,9 +337,9 @@ class Printer:
         self.counted(first, start, stop, piece, inner, stops=True)
 
     def in_vectors(self, node: ir.For, start: Any, stop: Any) -> None:
-        loop = self.fitting[id(node)]
+        loop = self.in_lanes[id(node)]
         done = VectorLoop(self, loop, type_of, bool(loop.called & LONG), EXACT).write(start, stop)
-        if not (isinstance(done, llvm.Constant) and isinstance(stop, llvm.Constant) and done.constant >= stop.constant):
+        if _may_be_more(0, done, stop, unknown=True):
             stays_rolled(self.counted(node.variable, done, stop, NUMBER(1), lambda: self.body(node.body), stops=False))
 
     def counted(

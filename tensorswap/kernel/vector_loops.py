@@ -73,23 +73,18 @@ class VectorLoop:
 
     def some(self, first: Any, past: Any, vectors: int) -> None:
         """So many vectors in each round."""
-        builder, printer = self.builder, self.printer
-        before, inside, after = (printer.function.append_basic_block(w) for w in ("lanes", "vectors", "lanes_end"))
+        builder, names = self.builder, ("lanes", "vectors", "sums", "lanes_end")
+        before, inside, behind, after = (self.printer.function.append_basic_block(name) for name in names)
         builder.cbranch(builder.icmp_signed("<", first, past), before, after)
         builder.position_at_end(before)
         self.steady, self.starts = {}, {}
         for statement in self.loop.node.body:
             self.prepare(statement)
-        vector = llvm.VectorType(self.kind(self.loop.type), self.lanes) if self.lanes > 1 else self.kind(self.loop.type)
-        begun = {name: [self.nothing(name, vector)] * vectors for name in self.loop.sums}
+        begun = {name: [self.nothing(name)] * vectors for name in self.loop.sums}
         builder.branch(inside)
         builder.position_at_end(inside)
         place = builder.phi(NUMBER)
-        place.add_incoming(first, before)
-        phis = {name: [builder.phi(vector) for _ in values] for name, values in begun.items()}
-        for name, values in begun.items():
-            for phi, value in zip(phis[name], values, strict=True):
-                phi.add_incoming(value, before)
+        phis = {name: [builder.phi(value.type) for value in values] for name, values in begun.items()}
         sums = {name: list(values) for name, values in phis.items()}
         for number in range(vectors):
             self.at = builder.add(place, NUMBER(number * self.lanes)) if number else place
@@ -97,20 +92,16 @@ class VectorLoop:
             for statement in self.loop.node.body:
                 self.statement(statement, sums, number)
         following = builder.add(place, NUMBER(vectors * self.lanes), flags=["nsw"])
-        last = builder.block
-        stays_rolled(builder.cbranch(builder.icmp_signed("<", following, past), inside, after_sums := (
-            printer.function.append_basic_block("sums") if self.loop.sums else after
-        )))  # fmt: skip
-        place.add_incoming(following, last)
+        stays_rolled(builder.cbranch(builder.icmp_signed("<", following, past), inside, behind))
+        for phi, early, later in [(place, first, following)] + [
+            each for name in phis for each in zip(phis[name], begun[name], sums[name], strict=True)
+        ]:
+            phi.add_incoming(early, before)
+            phi.add_incoming(later, inside)
+        builder.position_at_end(behind)
         for name, values in sums.items():
-            for phi, value in zip(phis[name], values, strict=True):
-                phi.add_incoming(value, last)
-        if self.loop.sums:
-            builder.position_at_end(after_sums)
-            for statement in self.loop.node.body:
-                if isinstance(statement, ir.Set) and statement.variable.name in sums:
-                    self.finish(statement.variable, sums[statement.variable.name])
-            builder.branch(after)
+            self.finish(ir.Variable(name, self.loop.type), values)
+        builder.branch(after)
         builder.position_at_end(after)
 
     # -- before the loop
@@ -165,7 +156,7 @@ class VectorLoop:
             return llvm.Constant(llvm.VectorType(code.type, self.lanes), [code.constant] * self.lanes)
         return spread(self.builder, code, self.lanes)
 
-    def nothing(self, name: str, vector: Any) -> Any:
+    def nothing(self, name: str) -> Any:
         """What a sum begins with: the number to which nothing is added, or what it is already."""
         if self.loop.sums[name] in EXTREMES:
             return self.splat(self.printer.value(ir.Variable(name, self.loop.type)))

@@ -10,7 +10,44 @@ WINNERS = "tests/test_winners.py::"
 PASSES = "tests/test_passes.py::"
 FOUND = "tests/test_compiled.py::test_programs_that_once_went_wrong"
 
+VECTORS = "tests/test_vector_loops.py::"
+
 FAULTS = (
+    Fault(
+        "steps of a sum that are left over are not taken", "wrong bound", "kernel/tile.py",
+        "return repeated(builder, left, values, lambda step, old: body(builder.add(done, step), old))",
+        "return values",
+        (SHARED + "test_every_number_of_steps_and_columns",),
+        "sums of 5 steps would have 4",
+    ),
+    Fault(
+        "elements that fill no vector are left out", "wrong bound", "kernel/llvm.py",
+        "if _may_be_more(0, done, stop, unknown=True):",
+        "if False:",
+        (VECTORS + "test_as_the_interpreter",),
+        "a row of 17 would end with its 16th element",
+    ),
+    Fault(
+        "one tensor at two places of a loop is not looked at", "race", "kernel/lanes.py",
+        "        for accesses in self.places.values():\n            _check_apart(accesses)\n",
+        "",
+        (VECTORS + "test_one_tensor_at_two_places", VECTORS + "test_steps_that_look_along_the_row"),
+        "a vector would read what the step before has not written yet",
+    ),
+    Fault(
+        "vectors of a sum begin with what is there", "dropped factor", "kernel/vector_loops.py",
+        "return self.splat(llvm.Constant(self.kind(self.loop.type), -0.0))",
+        "return self.splat(llvm.Constant(self.kind(self.loop.type), 1.0))",
+        (VECTORS + "test_as_the_interpreter",),
+        "each lane of a sum would begin with 1",
+    ),
+    Fault(
+        "what a branch skips is computed before a loop", "missing guard", "kernel/lanes.py",
+        "            if not sure and not isinstance(node, ir.Number | ir.Variable):\n                raise _Unfit\n",
+        "",
+        (VECTORS + "test_what_only_a_branch_may_read",),
+        "a place beyond a tensor would be read",
+    ),
     Fault(
         "pieces of a sum that all begin with its first step", "wrong index", "lower/panels.py",
         "if found.bounds or found.masks or (ahead and self.tiling.chunk is not None):",
