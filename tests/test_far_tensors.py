@@ -3,12 +3,15 @@ of the sum. Here what counts as large is small, so that the interpreter can tell
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tensorswap as ts
+from tensorswap.kernel.registers import registers
 from tensorswap.lower import roles, tiling
 from tests.test_planner import check
 
@@ -49,7 +52,9 @@ def test_values_and_gradients(text: str, data: st.DataObject) -> None:
         patch.setattr(roles, "FAR", 1)
         patch.setattr(roles, "LONG", data.draw(st.sampled_from([2, 16]), "long"))
         patch.setattr(roles, "REUSE", data.draw(st.sampled_from([2, 13]), "reuse"))
-        patch.setattr(roles, "KEPT", data.draw(st.sampled_from([0, 1 << 20]), "kept"))
+        cache = data.draw(st.sampled_from([0, 1 << 20]), "cache")
+        for module in (roles, tiling):
+            patch.setattr(module, "registers", lambda: replace(registers(), cache=cache))
         patch.setattr(tiling, "STEPS", data.draw(st.sampled_from([4, 256]), "steps"))
         patch.setattr(tiling, "COLUMNS", data.draw(st.sampled_from([32, 256]), "columns"))
         patch.setattr(tiling, "NEAR", data.draw(st.sampled_from([64, 24 * 1024]), "near"))

@@ -61,8 +61,7 @@ def judged(body: ir.Body, apart: bool = False) -> Judged:
     if any(isinstance(n, ir.While | ir.Hold | ir.Serve) or _adds_along_vectors(n) for n in statements):
         return Judged(Effort.LOOPS)
     found = fitting(body)
-    working = [loop for loop in loops_of(body) if any(_is_work(n) for n in loop.body)]
-    all_fit = all(id(loop) in found or jumps(loop) for loop in working)
+    all_fit = all(id(loop) in found or jumps(loop) for loop in loops_of(body))
     return Judged(Effort.VECTORS, found) if all_fit else Judged(Effort.LOOPS)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from llvmlite import ir as llvm
 
@@ -14,13 +14,25 @@ from .lanes import EXTREMES, Loop, linear
 from .registers import registers
 from .tile import NUMBER, stays_rolled
 
-if TYPE_CHECKING:
-    from .llvm import Printer
-
 HALF = 32  # bytes of a vector where memory is waited for: twice as many lie across two lines of it
 ACCUMULATED = 4  # vectors of a sum that are added to side by side: each addition waits for the one before it
 LANE = llvm.IntType(32)
 KNOWN = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "sdiv": operator.floordiv}
+
+
+class Printer(Protocol):
+    """What writes the function around the loop."""
+
+    builder: Any
+    function: Any
+    module: Any
+    fixed: dict[str, Any]
+    flags: tuple[str, ...]
+
+    def value(self, node: ir.Value) -> Any: ...
+    def place(self, memory: ir.Memory, offset: ir.Value) -> Any: ...
+    def operation(self, node: ir.Operation, codes: list[Any]) -> Any: ...
+    def set(self, variable: ir.Variable, code: Any) -> None: ...
 
 
 class VectorLoop:
@@ -52,14 +64,14 @@ class VectorLoop:
         done = start
         for vectors in dict.fromkeys((at_once, 1)):
             size = NUMBER(vectors * self.lanes)
-            left = _folded(builder, "sub", stop, done)
-            whole = _folded(builder, "sdiv", left, size)
+            whole = _folded(builder, "sdiv", _folded(builder, "sub", stop, done), size)
+            if isinstance(whole, llvm.Constant) and whole.constant <= 0:
+                continue
             past = _folded(builder, "add", done, _folded(builder, "mul", whole, size))
-            if not (isinstance(whole, llvm.Constant) and whole.constant <= 0):
-                self.some(done, past, vectors)
-            done = past if isinstance(past, llvm.Constant) else builder.select(
-                builder.icmp_signed(">", whole, NUMBER(0)), past, done
-            )  # fmt: skip
+            self.some(done, past, vectors)
+            if not isinstance(whole, llvm.Constant):  # there may be less than nothing
+                past = builder.select(builder.icmp_signed(">", whole, NUMBER(0)), past, done)
+            done = past
         return done
 
     def at_once(self) -> int:
@@ -81,6 +93,7 @@ class VectorLoop:
         for statement in self.loop.node.body:
             self.prepare(statement)
         begun = {name: [self.nothing(name)] * vectors for name in self.loop.sums}
+        begins = builder.block  # what is computed before the loop may have branches
         builder.branch(inside)
         builder.position_at_end(inside)
         place = builder.phi(NUMBER)
@@ -96,7 +109,7 @@ class VectorLoop:
         for phi, early, later in [(place, first, following)] + [
             each for name in phis for each in zip(phis[name], begun[name], sums[name], strict=True)
         ]:
-            phi.add_incoming(early, before)
+            phi.add_incoming(early, begins)
             phi.add_incoming(later, inside)
         builder.position_at_end(behind)
         for name, values in sums.items():

@@ -171,7 +171,7 @@ FAULTS = (
     ),
     Fault(
         "plans outlive the code that made them", "stale key", "run/cache.py",
-        "repr((sorted(_texts().items()), stamp()))", "repr(stamp())",
+        "repr((sorted(_texts().items()), stamp(), registers()))", "repr(stamp())",
         (CACHE + "test_what_kernels_call_is_part_of_their_key",),
         "after an upgrade the old plans would run, with the old faults",
     ),
