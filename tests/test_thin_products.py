@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tensorswap as ts
+from tests.test_planner import check
 
 pytestmark = pytest.mark.compiled
 
@@ -92,3 +93,10 @@ def test_who_reads_what() -> None:
         assert plan.rows[0].how.startswith(("parallel over k", "parallel over j")), plan
     assert program.plan(A=np.ones((500, 500)), B=np.ones((500, 9))).rows[0].how == "parallel over i"
     assert program.plan(A=np.ones((300, 300)), B=np.ones((300, 300))).rows[0].how == "parallel over i"
+
+
+@pytest.mark.parametrize("text", ["Y[n] += 0.5 * m", "Y[n] += 0.5 * n * m", "Y[n] -= 2 * (m - 1 if m > 0 else m)"])
+@pytest.mark.parametrize("shape", [(3, 12), (1, 12), (0, 12), (0, 3)])
+def test_products_of_numbers_alone(text: str, shape: tuple[int, int]) -> None:
+    """No tensor is read that threads could share."""
+    check(ts.program(f"X[n,m]: array\nZ[n,m] = X[n,m] * 2\n{text}\nreturn Y, Z"), {"X": np.ones(shape)})

@@ -94,6 +94,34 @@ def test_steps_that_look_along_the_row(step: int) -> None:
     check(program, {"X": np.random.default_rng(step).standard_normal((3, 70))})
 
 
+SHORT = ["S[i] max= X[i,j]", "S[i] += X[i,j]", "S[i] *= X[i,j]", "S[i,j] = X[i,j] * 2", "S[i] min= X[i,j] * X[i,j]"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("text", SHORT)
+def test_rows_that_end_before_they_begin(text: str, dtype: type) -> None:
+    """A guard that no element of a row meets is a loop of less than no steps."""
+    numbers = np.random.default_rng(1)
+    for first in (0, 1, 2, 5, 40):
+        for shape in ((1, 0), (2, 1), (1, 3), (3, 17), (0, 5)):
+            check(ts.program(f"{text} if j >= {first}"), {"X": numbers.standard_normal(shape).astype(dtype)})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "X[i,j] * (c[i-1] if i > 0 else 2)",
+        "X[i,j] + W[j] * (1 if c[i] > 0 and b[i] > 0 else 2)",
+        "max(X[i,j], (exp(c[i]) if i > 1 or b[i] > 0 else 1))",
+    ],
+)
+def test_branches_that_are_the_same_in_all_steps(value: str) -> None:
+    numbers = np.random.default_rng(7)
+    arrays = {"X": (4, 40), "W": (40,), "b": (4,), "c": (4,)}
+    program = ts.program(f"size(i) = size(X, 0)\nY[i,j] = {value}\nS[i] += {value}\nreturn Y, S")
+    check(program, {name: numbers.standard_normal(arrays[name]) for name in program.inputs})
+
+
 def test_what_only_a_branch_may_read() -> None:
     """It is the same in all steps, and may not be read before them: there is no such place."""
     program = ts.program("Y[i,j] = (c[i+1] if i < size(i) - 1 else X[i,j]) * X[i,j]\nreturn Y")

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from llvmlite import binding
+
 from . import ir
 from .functions import INSTRUCTIONS, made
 
@@ -23,6 +25,7 @@ REAL = frozenset({"+", "-", "*", "/", "neg"})
 WHOLE = frozenset({"+", "-", "*", "&", "|", "^", "<<", ">>"})
 TRUTHS = frozenset({"and", "or", "both", "either", "not"})
 EXTREMES = frozenset({"maximum", "minimum"})
+OLD = binding.llvm_version_info[0] < 20  # not all machines had instructions for these
 
 Form = tuple[tuple[tuple[str | int, int], ...], int]  # names, or other values, with their factors, and a number
 
@@ -209,6 +212,8 @@ class _Look:
 
     def call(self, name: str, kind: ir.Type) -> None:
         function = made(name, kind)
+        if name in EXTREMES and OLD:
+            raise _Unfit
         if kind != self.loop.type or (function is None and name not in INSTRUCTIONS):
             raise _Unfit
         if function is not None and (function.body or not _in_vectors(function.value)):

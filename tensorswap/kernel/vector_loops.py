@@ -27,10 +27,10 @@ class Printer(Protocol):
     function: Any
     module: Any
     fixed: dict[str, Any]
+    memories: dict[str, Any]
     flags: tuple[str, ...]
 
     def value(self, node: ir.Value) -> Any: ...
-    def place(self, memory: ir.Memory, offset: ir.Value) -> Any: ...
     def operation(self, node: ir.Operation, codes: list[Any]) -> Any: ...
     def set(self, variable: ir.Variable, code: Any) -> None: ...
 
@@ -157,7 +157,8 @@ class VectorLoop:
             printer = self.printer
             outside = printer.fixed.get(self.index)
             printer.fixed[self.index] = NUMBER(0)
-            self.starts[memory, form] = printer.place(memory, offset)
+            # where a loop begins further on, that place may lie before the tensor
+            self.starts[memory, form] = self.builder.gep(printer.memories[memory.name], [printer.value(offset)])
             printer.fixed[self.index] = outside
         return self.starts[memory, form]
 

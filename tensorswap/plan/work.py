@@ -180,9 +180,10 @@ def product_of(value: Expr) -> tuple[list[Expr], list[Expr]]:
 
 
 def is_contraction(statement: ir.Statement) -> bool:
-    """A sum of products."""
+    """A sum of products of tensors, and of numbers beside them."""
     factors, _ = product_of(statement.value)
-    return statement.operator in ir.SUM and bool(ir.candidates(statement)) and len(factors) > 1
+    several = len(factors) > 1 and bool(statement.reads)
+    return statement.operator in ir.SUM and bool(ir.candidates(statement)) and several
 
 
 def are_few(rows: float, size: int) -> bool:
