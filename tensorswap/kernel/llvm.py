@@ -338,7 +338,8 @@ class Printer:
 
     def in_vectors(self, node: ir.For, start: Any, stop: Any) -> None:
         loop = self.in_lanes[id(node)]
-        done = VectorLoop(self, loop, type_of, bool(loop.called & LONG), EXACT).write(start, stop)
+        long, pairs = bool(loop.called & LONG), _pairs(node.body, start, stop)
+        done = VectorLoop(self, loop, type_of, EXACT, long, pairs).write(start, stop)
         if _may_be_more(0, done, stop, unknown=True):
             stays_rolled(self.counted(node.variable, done, stop, NUMBER(1), lambda: self.body(node.body), stops=False))
 

@@ -15,7 +15,7 @@ from .registers import registers
 from .tile import NUMBER, stays_rolled
 
 HALF = 32  # bytes of a vector where memory is waited for: twice as many lie across two lines of it
-ACCUMULATED = 4  # vectors of a sum that are added to side by side: each addition waits for the one before it
+SIDE_BY_SIDE = 4  # vectors of a round, if steps are short: a jump counts beside them, and additions wait for each other
 LANE = llvm.IntType(32)
 KNOWN = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "sdiv": operator.floordiv}
 
@@ -39,10 +39,13 @@ class VectorLoop:
     """Writes one loop. What is the same in all steps is computed before them."""
 
     def __init__(
-        self, printer: Printer, loop: Loop, kind: Callable[[ir.Type], Any], long: bool, exact: tuple[str, ...]
-    ) -> None:
-        """`kind` gives LLVM's name of a type, `exact` the flags of what functions are made of."""
+        self, printer: Printer, loop: Loop, kind: Callable[[ir.Type], Any], exact: tuple[str, ...],
+        long: bool, pairs: bool,
+    ) -> None:  # fmt: skip
+        """`kind` gives LLVM's name of a type, `exact` the flags of what functions are made of. A step is `long` if it
+        takes long beside its reads and writes; then two vectors may be better than one: `pairs`."""
         self.printer, self.loop, self.kind, self.exact = printer, loop, kind, exact
+        self.pairs = pairs
         self.builder, self.long = printer.builder, long
         self.index = loop.node.variable.name
         self.lanes = (registers().bytes if long else min(registers().bytes, HALF)) // loop.type.size
@@ -53,8 +56,8 @@ class VectorLoop:
         self.steady: dict[int, Any] = {}  # by identity
         self.starts: dict[tuple[ir.Memory, Any], Any] = {}  # of what is read and written, for an index of 0
         self.forms: dict[int, Any] = {}  # of places, by identity
-        self.own: dict[str, Any] = {}
-        self.made: dict[int, Any] = {}
+        self.own: dict[str, list[Any]] = {}
+        self.made: dict[int, list[Any]] = {}
         self.varying: dict[int, bool] = {}
 
     def write(self, start: Any, stop: Any) -> Any:
@@ -75,13 +78,10 @@ class VectorLoop:
         return done
 
     def at_once(self) -> int:
-        """Vectors in each round. What takes long keeps a CPU busy one by one."""
+        """Vectors in each round. What takes long may keep a CPU busy one by one."""
         if self.long:
-            return 1
-        if self.loop.sums:
-            return ACCUMULATED
-        rounds = self.loop.node.rounds
-        return 2 if rounds is not None and len(rounds) % (2 * self.lanes) == 0 else 1
+            return 2 if self.pairs else 1
+        return SIDE_BY_SIDE
 
     def some(self, first: Any, past: Any, vectors: int) -> None:
         """So many vectors in each round."""
@@ -99,11 +99,10 @@ class VectorLoop:
         place = builder.phi(NUMBER)
         phis = {name: [builder.phi(value.type) for value in values] for name, values in begun.items()}
         sums = {name: list(values) for name, values in phis.items()}
-        for number in range(vectors):
-            self.at = builder.add(place, NUMBER(number * self.lanes)) if number else place
-            self.own, self.made = {}, {}
-            for statement in self.loop.node.body:
-                self.statement(statement, sums, number)
+        self.places = [builder.add(place, NUMBER(k * self.lanes)) if k else place for k in range(vectors)]
+        self.own, self.made = {}, {}
+        for statement in self.loop.node.body:
+            self.statement(statement, sums)
         following = builder.add(place, NUMBER(vectors * self.lanes), flags=["nsw"])
         stays_rolled(builder.cbranch(builder.icmp_signed("<", following, past), inside, behind))
         for phi, early, later in [(place, first, following)] + [
@@ -176,58 +175,63 @@ class VectorLoop:
             return self.splat(self.printer.value(ir.Variable(name, self.loop.type)))
         return self.splat(llvm.Constant(self.kind(self.loop.type), -0.0))
 
-    # -- in the loop
+    # -- in the loop: all vectors of a round side by side, so that none waits for another
 
-    def statement(self, node: ir.Statement, sums: dict[str, list[Any]], number: int) -> None:
+    def statement(self, node: ir.Statement, sums: dict[str, list[Any]]) -> None:
         match node:
             case ir.Store(memory=memory, offset=offset, value=value):
-                self.builder.store(self.code(value), self.address(memory, offset), align=self.loop.type.size)
+                for code, place in zip(self.code(value), self.addresses(memory, offset), strict=True):
+                    self.builder.store(code, place, align=self.loop.type.size)
             case ir.Set(variable=variable, value=value) if variable.name in sums:
-                old = sums[variable.name]
-                self.own[variable.name] = old[number]
-                old[number] = self.code(value)
+                self.own[variable.name] = sums[variable.name]
+                sums[variable.name] = self.code(value)
             case ir.Set(variable=variable, value=value):
                 self.own[variable.name] = self.code(value)
         self.made = {}  # what was computed of old values
 
-    def address(self, memory: ir.Memory, offset: ir.Value) -> Any:
-        place = self.builder.gep(self.start(memory, offset), [self.at])
+    def addresses(self, memory: ir.Memory, offset: ir.Value) -> list[Any]:
+        start = self.start(memory, offset)
+        places = [self.builder.gep(start, [place]) for place in self.places]
         if self.lanes == 1:
-            return place
-        return self.builder.bitcast(place, llvm.VectorType(self.kind(self.loop.type), self.lanes).as_pointer())
+            return places
+        kind = llvm.VectorType(self.kind(self.loop.type), self.lanes).as_pointer()
+        return [self.builder.bitcast(place, kind) for place in places]
 
-    def code(self, node: ir.Value) -> Any:
+    def code(self, node: ir.Value) -> list[Any]:
         if id(node) in self.steady:
-            return self.steady[id(node)]
+            return [self.steady[id(node)]] * len(self.places)
         if id(node) not in self.made:
             self.made[id(node)] = self.computed(node)
         return self.made[id(node)]
 
-    def computed(self, node: ir.Value) -> Any:
+    def computed(self, node: ir.Value) -> list[Any]:
         builder = self.builder
         match node:
             case ir.Number(value=value, type=kind):
-                return self.splat(llvm.Constant(self.kind(kind), value))
+                return [self.splat(llvm.Constant(self.kind(kind), value))] * len(self.places)
             case ir.Variable(name=name):
                 return self.own[name]
             case ir.Load(memory=memory, offset=offset):
-                return builder.load(self.address(memory, offset), align=self.loop.type.size)
-            case ir.Operation(operator="and" | "or" as operator, operands=operands):
-                return self.truth("and_" if operator == "and" else "or_", *map(self.code, operands))
-            case ir.Operation(operator="both" | "either" as operator, operands=operands):
-                return self.truth("and_" if operator == "both" else "or_", *map(self.code, operands))
+                return [builder.load(place, align=self.loop.type.size) for place in self.addresses(memory, offset)]
+            case ir.Operation(operator="and" | "both", operands=operands):
+                return self.each(lambda *codes: self.truth("and_", *codes), operands)
+            case ir.Operation(operator="or" | "either", operands=operands):
+                return self.each(lambda *codes: self.truth("or_", *codes), operands)
             case ir.Operation(operands=operands):
-                return self.printer.operation(node, [self.code(v) for v in operands])
+                return self.each(lambda *codes: self.printer.operation(node, list(codes)), operands)
             case ir.Choice(test=test, yes=yes, no=no):
-                return self.chosen(*map(self.code, (test, yes, no)))
-            case ir.Cast(value=value, type=kind):
-                return self.cast(self.code(value), value.type, kind)
-            case ir.Bits(value=value, type=kind):
-                code = self.code(value)
-                return builder.bitcast(code, self.like(code, kind))
+                return self.each(self.chosen, (test, yes, no))
+            case ir.Cast(value=operand, type=kind):
+                return self.each(lambda code: self.cast(code, operand.type, kind), (operand,))
+            case ir.Bits(value=operand, type=kind):
+                return self.each(lambda code: builder.bitcast(code, self.like(code, kind)), (operand,))
             case ir.Call(function=name, arguments=arguments):
                 return self.call(name, arguments)
         raise AssertionError(f"no vectors for {type(node).__name__}")
+
+    def each(self, write: Callable[..., Any], values: tuple[ir.Value, ...]) -> list[Any]:
+        """The same for every vector of a round."""
+        return [write(*codes) for codes in zip(*map(self.code, values), strict=True)]
 
     def like(self, code: Any, kind: ir.Type) -> Any:
         """A type, for as many lanes as code has."""
@@ -273,11 +277,11 @@ class VectorLoop:
             return code
         return change(code, target)
 
-    def call(self, name: str, arguments: tuple[ir.Value, ...]) -> Any:
-        codes = [self.code(argument) for argument in arguments]
+    def call(self, name: str, arguments: tuple[ir.Value, ...]) -> list[Any]:
         function = made(name, arguments[0].type)
         if function is None:
-            return self.instruction(INSTRUCTIONS[name][0], codes)
+            return self.each(lambda *codes: self.instruction(INSTRUCTIONS[name][0], list(codes)), arguments)
+        codes = [self.code(argument) for argument in arguments]
         printer = self.printer
         outside = self.steady, self.made, printer.flags
         self.steady, self.made = {}, {id(v): code for v, code in zip(function.arguments, codes, strict=True)}
