@@ -136,10 +136,10 @@ def tile_code(cpu: Cpu, form: str, size: int) -> tuple[str, tuple[int, int]]:
     module.triple, module.data_layout = cpu.target.triple, cpu.target.layout
     element = llvm.FloatType() if size == 4 else llvm.DoubleType()
     number, pointer = tile.NUMBER, element.as_pointer()
-    kind = llvm.FunctionType(llvm.VoidType(), [pointer] * 3 + [number] * 3)
+    kind = llvm.FunctionType(llvm.VoidType(), [pointer] * 3 + [number] * 2)
     function = llvm.Function(module, kind, "tile")
     builder = llvm.IRBuilder(function.append_basic_block())
-    a, b, y, steps, row_a, row_b = function.args
+    a, b, y, steps, row = function.args
     zero, one = number(0), number(1)
     blocks, loop = {
         "lane": (
@@ -155,7 +155,7 @@ def tile_code(cpu: Cpu, form: str, size: int) -> tuple[str, tuple[int, int]]:
     places = range(across) if form == "dot" else range(0, across * lanes, lanes)
     tile.FORMS[form](
         builder, size, rows, places, lanes, form == "lane" and cpu.registers.by_lane, *blocks,
-        tile.Block(y, zero, row_b, one), [(steps, *loop)], llvm.Constant(element, 1.0),
+        tile.Block(y, zero, row, one), [(steps, *loop)], llvm.Constant(element, 1.0),
         llvm.Constant(llvm.IntType(1), 0),
     )  # fmt: skip
     builder.ret_void()
