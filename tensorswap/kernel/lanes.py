@@ -16,7 +16,7 @@ from llvmlite import binding
 from . import ir
 from .functions import INSTRUCTIONS, made
 
-FEW = 64  # elements that registers hold
+FEW = 64  # elements that registers hold, and steps that may be written out
 LIGHT = 4  # reads of a step beside which another one counts
 JUMP = 8  # numbers between two steps
 APART = 64  # steps between two accesses to one tensor that never meet within a vector
@@ -104,6 +104,8 @@ class _Unfit(Exception):
 def _fitting(node: ir.For, body: ir.Body) -> Loop | None:
     if node.step is not ir.ONE or node.few or node.at_once or node.plain or node.often or not node.body:
         return None
+    if node.rounds is not None and len(node.rounds) < FEW:
+        return None  # LLVM writes them out, and keeps what they share with the loops around
     types = {n.memory.type for n in node.body if isinstance(n, ir.Store)}
     types |= {n.variable.type for n in node.body if isinstance(n, ir.Set) and n.variable.type.real}
     if len(types) != 1 or not (kind := types.pop()).real:

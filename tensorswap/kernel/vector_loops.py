@@ -15,6 +15,7 @@ from .registers import registers
 from .tile import NUMBER, stays_rolled
 
 HALF = 32  # bytes of a vector where memory is waited for: twice as many lie across two lines of it
+SHORT = 16  # bytes of one that any machine has
 SIDE_BY_SIDE = 4  # vectors of a round, if steps are short: a jump counts beside them, and additions wait for each other
 LANE = llvm.IntType(32)
 KNOWN = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "sdiv": operator.floordiv}
@@ -63,10 +64,9 @@ class VectorLoop:
     def write(self, start: Any, stop: Any) -> Any:
         """All whole vectors from start on; gives where they end."""
         builder = self.builder
-        at_once = self.at_once()
-        done = start
-        for vectors in dict.fromkeys((at_once, 1)):
-            size = NUMBER(vectors * self.lanes)
+        done, short = start, min(self.lanes, SHORT // self.loop.type.size)  # strips may have no more elements
+        for vectors, lanes in dict.fromkeys(((self.at_once(), self.lanes), (1, self.lanes), (1, short))):
+            self.lanes, size = lanes, NUMBER(vectors * lanes)
             whole = _folded(builder, "sdiv", _folded(builder, "sub", stop, done), size)
             if isinstance(whole, llvm.Constant) and whole.constant <= 0:
                 continue
