@@ -102,8 +102,7 @@ def test_products_of_one_process_that_differ_in_one_number(dtype: type) -> None:
 FORMS = ["Y[i,j] += A[i,k] * B[k,j]", "Y[i,j] += A[k,i] * B[j,k]", "size(h) = 2\nY[h,i,j] += A[i,k] * B[k,j]"]
 
 
-@pytest.mark.parametrize("tiny", [False, True])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("tiny", "dtype"), [(False, np.float32), (True, np.float64)])
 @pytest.mark.parametrize("text", FORMS)
 def test_every_number_of_steps_and_columns(text: str, dtype: type, tiny: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several steps stand between two jumps, and tiles are as wide as whole vectors: with all that is left over. As if

@@ -53,7 +53,7 @@ def texts(draw: st.DrawFn) -> str:
     return "\n".join([*lines, "return Z, S, M, U"])
 
 
-@settings(max_examples=60, deadline=None)  # each compiles
+@settings(max_examples=25, deadline=None)  # each compiles
 @given(texts(), LENGTHS, st.integers(1, 5), st.sampled_from([np.float32, np.float64]), st.integers(0, 2**16))
 def test_as_the_interpreter(text: str, length: int, rows: int, dtype: type, seed: int) -> None:
     numbers = np.random.default_rng(seed)
@@ -102,8 +102,8 @@ SHORT = ["S[i] max= X[i,j]", "S[i] += X[i,j]", "S[i] *= X[i,j]", "S[i,j] = X[i,j
 def test_rows_that_end_before_they_begin(text: str, dtype: type) -> None:
     """A guard that no element of a row meets is a loop of less than no steps."""
     numbers = np.random.default_rng(1)
-    for first in (0, 1, 2, 5, 40):
-        for shape in ((1, 0), (2, 1), (1, 3), (3, 17), (0, 5)):
+    for first in (2, 40):
+        for shape in ((1, 0), (1, 3), (3, 17)):
             check(ts.program(f"{text} if j >= {first}"), {"X": numbers.standard_normal(shape).astype(dtype)})
 
 

@@ -104,8 +104,8 @@ class _Unfit(Exception):
 def _fitting(node: ir.For, body: ir.Body) -> Loop | None:
     if node.step is not ir.ONE or node.few or node.at_once or node.plain or node.often or not node.body:
         return None
-    if node.rounds is not None and len(node.rounds) < FEW:
-        return None  # LLVM writes them out, and keeps what they share with the loops around
+    if node.rounds is not None and len(node.rounds) < FEW and ir.is_zero(node.first):
+        return None  # LLVM writes all of it out, and keeps what it shares with the loops around
     types = {n.memory.type for n in node.body if isinstance(n, ir.Store)}
     types |= {n.variable.type for n in node.body if isinstance(n, ir.Set) and n.variable.type.real}
     if len(types) != 1 or not (kind := types.pop()).real:
