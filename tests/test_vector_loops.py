@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tensorswap as ts
 from tensorswap.command.main import main
-from tensorswap.kernel.ir import F8, ONE, TRUTH, WORD, ZERO, Choice, For, Load, Memory, Store, Variable, word
+from tensorswap.kernel.ir import F8, ONE, TRUTH, WORD, ZERO, Choice, For, Load, Memory, Store, Variable, number, word
 from tensorswap.kernel.lanes import fitting
 from tests.test_planner import check
 
@@ -125,10 +125,17 @@ def test_branches_that_are_the_same_in_all_steps(value: str) -> None:
 def test_what_only_a_branch_may_read() -> None:
     """It is the same in all steps, and may not be read before them: there is no such place."""
     program = ts.program("Y[i,j] = (c[i+1] if i < size(i) - 1 else X[i,j]) * X[i,j]\nreturn Y")
-    loop = For(J, ZERO, word(40), ONE, (Store(OUT, J, Choice(TEST, Load(OTHER, word(9)), Load(OUT, J), lazy=True)),))
+    loop = For(J, ZERO, word(100), ONE, (Store(OUT, J, Choice(TEST, Load(OTHER, word(9)), number(0, F8), lazy=True)),))
     assert not fitting((loop,))
     numbers = np.random.default_rng(2)
     check(program, {"X": numbers.standard_normal((4, 50)), "c": numbers.standard_normal(4)})
+
+
+@pytest.mark.parametrize(("shift", "fits"), [(0, True), (1, False), (-5, False), (63, False), (64, True), (-100, True)])
+def test_vectors_that_would_meet(shift: int, fits: bool) -> None:
+    """A step writes what another one reads: so near that both are in one round of vectors, or not."""
+    loop = For(J, ZERO, word(200), ONE, (Store(OUT, J, Load(OUT, J + word(shift)) + Load(OTHER, J)),))
+    assert (id(loop) in fitting((loop,))) == fits
 
 
 def code_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

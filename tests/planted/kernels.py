@@ -31,7 +31,7 @@ FAULTS = (
         "one tensor at two places of a loop is not looked at", "race", "kernel/lanes.py",
         "        for accesses in self.places.values():\n            _check_apart(accesses)\n",
         "",
-        (VECTORS + "test_one_tensor_at_two_places", VECTORS + "test_steps_that_look_along_the_row"),
+        (VECTORS + "test_vectors_that_would_meet",),
         "a vector would read what the step before has not written yet",
     ),
     Fault(
