@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import tensorswap as ts
 from tensorswap.command.main import main
-from tensorswap.kernel.ir import F8, ONE, TRUTH, WORD, ZERO, Choice, For, Load, Memory, Store, Variable, number, word
+from tensorswap.kernel.ir import F8, ONE, WORD, ZERO, Choice, For, Load, Memory, Store, Variable, compare, number, word
 from tensorswap.kernel.lanes import fitting
 from tests.test_planner import check
 
-J, TEST = Variable("j", WORD), Variable("test", TRUTH)
+J = Variable("j", WORD)
 OUT, OTHER = Memory("out", F8), Memory("other", F8)
 
 pytestmark = pytest.mark.compiled
@@ -125,7 +125,13 @@ def test_branches_that_are_the_same_in_all_steps(value: str) -> None:
 def test_what_only_a_branch_may_read() -> None:
     """It is the same in all steps, and may not be read before them: there is no such place."""
     program = ts.program("Y[i,j] = (c[i+1] if i < size(i) - 1 else X[i,j]) * X[i,j]\nreturn Y")
-    loop = For(J, ZERO, word(100), ONE, (Store(OUT, J, Choice(TEST, Load(OTHER, word(9)), number(0, F8), lazy=True)),))
+    loop = For(
+        J,
+        ZERO,
+        word(100),
+        ONE,
+        (Store(OUT, J, Choice(compare(">", Load(OUT, J), 0), Load(OTHER, word(9)), number(0, F8), lazy=True)),),
+    )
     assert not fitting((loop,))
     numbers = np.random.default_rng(2)
     check(program, {"X": numbers.standard_normal((4, 50)), "c": numbers.standard_normal(4)})
