@@ -8,8 +8,7 @@ and more, but takes most of the time of a compilation for it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
 
 from llvmlite import binding
 
@@ -19,6 +18,7 @@ from .functions import INSTRUCTIONS, made
 FEW = 64  # elements that registers hold, and steps that may be written out
 LIGHT = 4  # reads of a step beside which another one counts
 JUMP = 8  # numbers between two steps
+EDGE = 2  # points at one end of a row
 APART = 64  # steps between two accesses to one tensor that never meet within a vector
 ORDERS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 REAL = frozenset({"+", "-", "*", "/", "neg"})
@@ -27,19 +27,37 @@ TRUTHS = frozenset({"and", "or", "both", "either", "not"})
 EXTREMES = frozenset({"maximum", "minimum"})
 OLD = binding.llvm_version_info[0] < 20  # not all machines had instructions for these
 
-Form = tuple[tuple[tuple[str | int, int], ...], int]  # names, or other values, with their factors, and a number
+
+@dataclass(frozen=True)
+class Rest:
+    """What is left of a place divided by a number, as of a step that has one of a few slices."""
+
+    terms: tuple[tuple[Name, int], ...]
+    number: int
+    divisor: int
+
+
+Name = str | int | Rest  # of a variable; or another value, by its identity
+Form = tuple[tuple[tuple[Name, int], ...], int]  # names with their factors, and a number
+
+Conditions = tuple[tuple[ir.Value, bool], ...]  # tests, and the answers that they must have
 
 
 @dataclass
 class Loop:
     """What is known of a loop that fits: the type of its elements, variables that each step has for itself, sums that
-    go on through all steps, by the operation that makes them, and the names of functions that it calls."""
+    go on through all steps, by the operation that makes them, and the names of functions that it calls. Loads that only
+    some conditions allow, by their identity, which are the same in all steps; and an access that takes place in any
+    case. Whether steps may run `again`: they leave alone what they read."""
 
     node: ir.For
     type: ir.Type
     own: set[str] = field(default_factory=set)
     sums: dict[str, str] = field(default_factory=dict)
     called: set[str] = field(default_factory=set)
+    allowed: dict[int, Conditions] = field(default_factory=dict)
+    sure: tuple[ir.Memory, ir.Value] | None = None
+    again: bool = False
 
 
 def jumps(loop: ir.For) -> bool:
@@ -51,9 +69,17 @@ def jumps(loop: ir.For) -> bool:
 
 
 def loops_of(body: ir.Body) -> list[ir.For]:
-    """The innermost loops."""
-    found = (n for n in ir.statements(body) if isinstance(n, ir.For))
-    return [n for n in found if not any(isinstance(inner, ir.LONG) for inner in ir.statements(n.body))]
+    """The innermost loops, but for the points at an edge, which are written out."""
+    found = (n for n in ir.statements(body) if isinstance(n, ir.For) and not _is_edge(n))
+    return [n for n in found if not any(_is_loop(inner) for inner in ir.statements(n.body))]
+
+
+def _is_edge(node: ir.For) -> bool:
+    return node.few and len(node.rounds or ()) <= EDGE
+
+
+def _is_loop(node: ir.Statement) -> bool:
+    return isinstance(node, ir.LONG) and not (isinstance(node, ir.For) and _is_edge(node))
 
 
 def fitting(body: ir.Body) -> dict[int, Loop]:
@@ -67,15 +93,15 @@ def fitting(body: ir.Body) -> dict[int, Loop]:
 
 def linear(value: ir.Value) -> tuple[Form, list[ir.Value]]:
     """A place as a sum of variables, and of values of other kinds, with factors; and those values."""
-    terms: dict[str | int, int] = {}
+    terms: dict[Name, int] = {}
     others: list[ir.Value] = []
     number = _add(value, 1, terms, others)
     return (tuple(sorted(((n, k) for n, k in terms.items() if k), key=str)), number), others
 
 
-def _add(value: ir.Value, factor: int, terms: dict[str | int, int], others: list[ir.Value]) -> int:
+def _add(value: ir.Value, factor: int, terms: dict[Name, int], others: list[ir.Value]) -> int:
     """Adds to the terms; gives what is a number."""
-    name: str | int = id(value)
+    name: Name = id(value)
     match value:
         case ir.Number(value=number):
             return factor * int(number)
@@ -91,6 +117,10 @@ def _add(value: ir.Value, factor: int, terms: dict[str | int, int], others: list
                 if (k := ir.constant(known)) is not None:
                     return _add(other, factor * k, terms, others)
             others.append(value)
+        case ir.Operation(operator="%", operands=(whole, ir.Number(value=divisor))) if divisor > 0:
+            others.append(value)
+            (of, number), _ = linear(whole)
+            name = Rest(of, number % int(divisor), int(divisor))
         case _:
             others.append(value)
     terms[name] = terms.get(name, 0) + factor
@@ -136,12 +166,16 @@ class _Look:
                 case ir.Store(memory=memory, offset=offset, value=value):
                     self.look(value)
                     self.access(memory, offset, writes=True)
+                    loop.sure = loop.sure or (memory, offset)
                 case _:
                     raise _Unfit
         if loop.own & _read_outside(body, node) or self.stays():
             raise _Unfit
         for accesses in self.places.values():
             _check_apart(accesses)
+        if any(loop.allowed.values()) and loop.sure is None:
+            raise _Unfit
+        loop.again = not loop.sums and not any(map(_reads_what_it_writes, self.places.values()))
         return loop
 
     def stays(self) -> bool:
@@ -175,42 +209,58 @@ class _Look:
     def varies(self, value: ir.Value) -> bool:
         return bool(_names(value) & {self.index, *self.set})
 
-    def look(self, value: ir.Value, sure: bool = True) -> None:
-        """`sure`: it is computed in every step."""
+    def look(self, value: ir.Value, when: Conditions | None = ()) -> None:
+        """`when`: what must hold where it is computed; None if that changes from step to step."""
         if not self.varies(value):
-            self.steady(value, sure)
+            self.steady(value, when)
             return
         match value:
             case ir.Variable(name=name, type=kind):
                 if name not in self.loop.own or kind != self.loop.type:
                     raise _Unfit  # the index as a number
             case ir.Load(memory=memory, offset=offset):
-                if not sure:
-                    raise _Unfit
+                self.load(value, when)
                 self.access(memory, offset, writes=False)
             case ir.Operation(operator=operator, operands=operands):
-                self.operation(value, operator, operands, sure)
+                self.operation(value, operator, operands, when)
             case ir.Choice(test=test, yes=yes, no=no, lazy=lazy):
-                self.look(test, sure)
-                self.look(yes, sure and not lazy)
-                self.look(no, sure and not lazy)
+                self.look(test, when)
+                for branch, answer in ((yes, True), (no, False)):
+                    self.look(branch, self.also(when, test, answer) if lazy else when)
             case ir.Call(function=name, arguments=arguments):
                 self.call(name, arguments[0].type)
                 for argument in arguments:
-                    self.look(argument, sure)
+                    self.look(argument, when)
             case _:
                 raise _Unfit
 
-    def operation(self, node: ir.Operation, operator: str, operands: tuple[ir.Value, ...], sure: bool) -> None:
+    def also(self, when: Conditions | None, test: ir.Value, answer: bool) -> Conditions | None:
+        """The same, and another answer that a test must have."""
+        if when is None or self.varies(test) or not _is_harmless(test):
+            return None
+        return (*when, (test, answer))
+
+    def load(self, node: ir.Load, when: Conditions | None) -> None:
+        """Where it is not allowed, a vector is read from a place that is."""
+        if when is None or self.loop.allowed.get(id(node), when) != when:
+            raise _Unfit
+        self.loop.allowed[id(node)] = when
+        if not when:
+            self.loop.sure = self.loop.sure or (node.memory, node.offset)
+
+    def operation(
+        self, node: ir.Operation, operator: str, operands: tuple[ir.Value, ...], when: Conditions | None
+    ) -> None:
         if operator in TRUTHS:
-            sides = [sure and (operator not in ("and", "or") or k == 0) for k in range(len(operands))]
+            first_decides = operator in ("and", "or")
+            sides = [None if first_decides and k else when for k in range(len(operands))]
         else:
             real = all(v.type == self.loop.type for v in operands)
             if not real or operator not in ORDERS | REAL:
                 raise _Unfit
-            sides = [sure] * len(operands)
-        for operand, always in zip(operands, sides, strict=True):
-            self.look(operand, always)
+            sides = [when] * len(operands)
+        for operand, asked in zip(operands, sides, strict=True):
+            self.look(operand, asked)
 
     def call(self, name: str, kind: ir.Type) -> None:
         function = made(name, kind)
@@ -230,18 +280,33 @@ class _Look:
         for value in others:
             if self.varies(value):
                 raise _Unfit
-            self.steady(value, sure=True)
+            self.steady(value)
         self.places.setdefault(memory, []).append((form, writes))
 
-    def steady(self, value: ir.Value, sure: bool) -> None:
+    def steady(self, value: ir.Value, when: Conditions | None = ()) -> None:
         """What is the same in all steps may be computed before them, if they compute it in any case, or it harms
         nobody, and none writes what it reads."""
         stored = {n.memory for n in self.loop.node.body if isinstance(n, ir.Store)}
-        for node in ir.walk(value):
-            if isinstance(node, ir.Load) and node.memory in stored:
-                raise _Unfit
-            if not sure and not isinstance(node, ir.Number | ir.Variable):
-                raise _Unfit
+        if any(isinstance(node, ir.Load) and node.memory in stored for node in ir.walk(value)):
+            raise _Unfit
+        if when != () and not _is_harmless(value):
+            raise _Unfit
+
+
+def _is_harmless(value: ir.Value) -> bool:
+    """Whether it can be computed where nobody asks for it."""
+    return all(
+        isinstance(node, ir.Number | ir.Variable)
+        or (isinstance(node, ir.Operation) and (node.type.real or node.operator not in ("//", "%")))
+        for node in ir.walk(value)
+    )
+
+
+def _reads_what_it_writes(accesses: Iterable[tuple[Form, bool]]) -> bool:
+    """Whether one tensor is read in slices that are written, too."""
+    accesses = list(accesses)
+    written = {terms for (terms, _), writes in accesses if writes}
+    return any(terms in written for (terms, _), writes in accesses if not writes)
 
 
 def _in_vectors(value: ir.Value) -> bool:
@@ -303,14 +368,21 @@ def _values_of(statement: ir.Statement) -> tuple[object, ...]:
 
 
 def _check_apart(accesses: Iterable[tuple[Form, bool]]) -> None:
-    """One tensor at places that differ by a number which leaves vectors apart."""
+    """One tensor: what is written meets nothing else within a vector, unless it is the same element."""
     accesses = list(accesses)
-    if not any(writes for _, writes in accesses):
-        return
-    (terms, first), _ = accesses[0]
-    for (other, number), _ in accesses:
-        if other != terms or 0 < abs(number - first) < APART:
+    for one, writes in accesses:
+        if writes and not all(other == one or _are_apart(one, other) for other, _ in accesses):
             raise _Unfit
-    numbers = sorted({form[1] for form, _ in accesses})
-    if any(b - a < APART for a, b in pairwise(numbers)):
-        raise _Unfit
+
+
+def _are_apart(one: Form, other: Form) -> bool:
+    """Whether two places differ by a number that leaves vectors apart, or lie in slices of their own."""
+    (terms, first), (others, second) = one, other
+    if terms == others:
+        return abs(first - second) >= APART
+    differing = {*terms} ^ {*others}
+    if len(differing) != 2:
+        return False
+    (a, step), (b, same) = differing
+    slices = isinstance(a, Rest) and isinstance(b, Rest) and replace(a, number=b.number) == b and step == same
+    return slices and abs(step) - abs(first - second) >= APART

@@ -10,7 +10,7 @@ from llvmlite import ir as llvm
 
 from . import ir
 from .functions import INSTRUCTIONS, made
-from .lanes import EXTREMES, Loop, linear
+from .lanes import EXTREMES, Conditions, Loop, linear
 from .registers import registers
 from .tile import NUMBER, stays_rolled
 
@@ -56,6 +56,7 @@ class VectorLoop:
         self.changing = {self.index, *loop.own}
         self.steady: dict[int, Any] = {}  # by identity
         self.starts: dict[tuple[ir.Memory, Any], Any] = {}  # of what is read and written, for an index of 0
+        self.read: dict[int, Any] = {}  # where loads begin, by identity
         self.forms: dict[int, Any] = {}  # of places, by identity
         self.own: dict[str, list[Any]] = {}
         self.made: dict[int, list[Any]] = {}
@@ -63,19 +64,37 @@ class VectorLoop:
 
     def write(self, start: Any, stop: Any) -> Any:
         """All whole vectors from start on; gives where they end."""
+        lanes, short = self.lanes, min(self.lanes, SHORT // self.loop.type.size)
+        done = self.rounds(start, stop, self.at_once(), lanes)
+        done = self.rounds(done, stop, 1, lanes)
+        if self.loop.again:
+            done = self.back(start, done, stop, lanes)
+        return self.rounds(done, stop, 1, short) if short < lanes else done  # strips may have no more elements
+
+    def rounds(self, first: Any, stop: Any, vectors: int, lanes: int) -> Any:
+        """As many rounds of so many vectors as there are; gives where they end."""
+        builder, size = self.builder, NUMBER(vectors * lanes)
+        whole = _folded(builder, "sdiv", _folded(builder, "sub", stop, first), size)
+        if isinstance(whole, llvm.Constant) and whole.constant <= 0:
+            return first
+        past = _folded(builder, "add", first, _folded(builder, "mul", whole, size))
+        self.some(first, past, vectors, lanes)
+        if not isinstance(whole, llvm.Constant):  # there may be less than nothing
+            past = builder.select(builder.icmp_signed(">", whole, NUMBER(0)), past, first)
+        return past
+
+    def back(self, start: Any, done: Any, stop: Any, lanes: int) -> Any:
+        """What is left is done by a vector that goes back over elements which are done, if there are so many."""
         builder = self.builder
-        done, short = start, min(self.lanes, SHORT // self.loop.type.size)  # strips may have no more elements
-        for vectors, lanes in dict.fromkeys(((self.at_once(), self.lanes), (1, self.lanes), (1, short))):
-            self.lanes, size = lanes, NUMBER(vectors * lanes)
-            whole = _folded(builder, "sdiv", _folded(builder, "sub", stop, done), size)
-            if isinstance(whole, llvm.Constant) and whole.constant <= 0:
-                continue
-            past = _folded(builder, "add", done, _folded(builder, "mul", whole, size))
-            self.some(done, past, vectors)
-            if not isinstance(whole, llvm.Constant):  # there may be less than nothing
-                past = builder.select(builder.icmp_signed(">", whole, NUMBER(0)), past, done)
-            done = past
-        return done
+        if all(isinstance(code, llvm.Constant) for code in (start, done, stop)):
+            if done.constant == stop.constant or stop.constant - start.constant < lanes:
+                return done
+            self.some(NUMBER(stop.constant - lanes), stop, 1, lanes)
+            return stop
+        last = builder.sub(stop, NUMBER(lanes))
+        goes = builder.and_(builder.icmp_signed("<", done, stop), builder.icmp_signed(">=", last, start))
+        self.some(builder.select(goes, last, stop), stop, 1, lanes)
+        return builder.select(goes, stop, done)
 
     def at_once(self) -> int:
         """Vectors in each round. What takes long may keep a CPU busy one by one."""
@@ -83,13 +102,14 @@ class VectorLoop:
             return 2 if self.pairs else 1
         return SIDE_BY_SIDE
 
-    def some(self, first: Any, past: Any, vectors: int) -> None:
+    def some(self, first: Any, past: Any, vectors: int, lanes: int) -> None:
         """So many vectors in each round."""
+        self.lanes = lanes
         builder, names = self.builder, ("lanes", "vectors", "sums", "lanes_end")
         before, inside, behind, after = (self.printer.function.append_basic_block(name) for name in names)
         builder.cbranch(builder.icmp_signed("<", first, past), before, after)
         builder.position_at_end(before)
-        self.steady, self.starts = {}, {}
+        self.steady, self.starts, self.read = {}, {}, {}
         for statement in self.loop.node.body:
             self.prepare(statement)
         begun = {name: [self.nothing(name)] * vectors for name in self.loop.sums}
@@ -130,7 +150,7 @@ class VectorLoop:
                 if id(node) not in self.steady:
                     self.steady[id(node)] = self.splat(self.printer.value(node))
             case ir.Load(memory=memory, offset=offset):
-                self.start(memory, offset)
+                self.read[id(node)] = self.allowed(self.start(memory, offset), self.loop.allowed[id(node)])
             case ir.Value():
                 for part in ir.parts_of(node):
                     if isinstance(part, ir.Value):
@@ -161,9 +181,20 @@ class VectorLoop:
             printer.fixed[self.index] = outside
         return self.starts[memory, form]
 
+    def allowed(self, start: Any, when: Conditions) -> Any:
+        """Where a vector is read: where the conditions do not allow that, at a place which is."""
+        if not when:
+            return start
+        assert self.loop.sure is not None, "some access takes place in any case"
+        instead = self.start(*self.loop.sure)
+        for test, answer in when:
+            code = self.printer.value(test)
+            start = self.builder.select(code, *((start, instead) if answer else (instead, start)))
+        return start
+
     def splat(self, code: Any) -> Any:
-        """One number in all lanes; a truth stays one."""
-        if self.lanes == 1 or code.type == llvm.IntType(1):
+        """One number, or truth, in all lanes."""
+        if self.lanes == 1:
             return code
         if isinstance(code, llvm.Constant):
             return llvm.Constant(llvm.VectorType(code.type, self.lanes), [code.constant] * self.lanes)
@@ -180,7 +211,7 @@ class VectorLoop:
     def statement(self, node: ir.Statement, sums: dict[str, list[Any]]) -> None:
         match node:
             case ir.Store(memory=memory, offset=offset, value=value):
-                for code, place in zip(self.code(value), self.addresses(memory, offset), strict=True):
+                for code, place in zip(self.code(value), self.addresses(self.start(memory, offset)), strict=True):
                     self.builder.store(code, place, align=self.loop.type.size)
             case ir.Set(variable=variable, value=value) if variable.name in sums:
                 self.own[variable.name] = sums[variable.name]
@@ -189,8 +220,7 @@ class VectorLoop:
                 self.own[variable.name] = self.code(value)
         self.made = {}  # what was computed of old values
 
-    def addresses(self, memory: ir.Memory, offset: ir.Value) -> list[Any]:
-        start = self.start(memory, offset)
+    def addresses(self, start: Any) -> list[Any]:
         places = [self.builder.gep(start, [place]) for place in self.places]
         if self.lanes == 1:
             return places
@@ -211,8 +241,9 @@ class VectorLoop:
                 return [self.splat(llvm.Constant(self.kind(kind), value))] * len(self.places)
             case ir.Variable(name=name):
                 return self.own[name]
-            case ir.Load(memory=memory, offset=offset):
-                return [builder.load(place, align=self.loop.type.size) for place in self.addresses(memory, offset)]
+            case ir.Load():
+                places = self.addresses(self.read[id(node)])
+                return [builder.load(place, align=self.loop.type.size) for place in places]
             case ir.Operation(operator="and" | "both", operands=operands):
                 return self.each(lambda *codes: self.truth("and_", *codes), operands)
             case ir.Operation(operator="or" | "either", operands=operands):

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..kernel import ir as kernel
-from ..kernel.ir import WORD, Set, Value, Variable, compare, constant, extreme, is_zero, word
+from ..kernel.ir import (
+    WORD,
+    For,
+    If,
+    Statement,
+    Value,
+    Variable,
+    compare,
+    constant,
+    extreme,
+    is_zero,
+    joined,
+    word,
+)
+from ..kernel.lanes import EDGE
 from ..kernel.registers import registers
 from ..language import ir
 from ..language.affine import affine
 from ..language.bounds import at_least_zero, bounded_by_values
-from ..language.build import conjuncts
+from ..language.build import conjunction, conjuncts
 from ..language.ir import Expr, Number
 from ..plan.work import ASKED
 from .expression import Expressions
@@ -170,30 +185,59 @@ def reached(statement: ir.Statement, index: str, remaining: list[Value]) -> bool
 
 @dataclass(frozen=True)
 class Inside:
-    """Where all conditions hold: the values there, what must hold of outer indices, and bounds of the innermost."""
+    """Where conditions on the innermost index hold: its bounds, and the values there; what must hold of outer indices
+    besides, and the values where all of it does."""
 
-    values: list[Expr]
-    outer: list[Value]
     lows: list[Value]
     highs: list[Value]
+    values: list[Expr]
+    outer: list[Value]
+    best: list[Expr]
 
 
 def _in_three(scope: Scope, index: str, bounds: Range, inside: Inside, values: list[Expr], innermost: Inner) -> None:
-    """The innermost loop in three: the points where all conditions hold, and those before and behind them."""
-    low, high = bounds
-    begin, middle, rest = scope.set("begin", low), scope.set("middle", high), scope.set("rest", high)
-    with scope.when(inside.outer):
-        scope.add(Set(middle, extreme("min", [extreme("max", [begin, *inside.lows]), rest])))
-        scope.add(Set(rest, extreme("max", [middle, extreme("min", [rest, *inside.highs])])))
-    with scope.loop(index, middle, rest):
-        innermost(inside.values)
+    """The innermost loop in three: the points where the conditions on its index hold, and those before and behind."""
+    low, high = (_named(scope, name, value) for name, value in zip(("begin", "past"), bounds, strict=True))
+    middle = extreme("min", [extreme("max", [low, *inside.lows]), high]) if inside.lows else low
+    middle = _named(scope, "middle", middle)
+    rest = extreme("max", [middle, extreme("min", [high, *inside.highs])]) if inside.highs else high
+    rest = _named(scope, "rest", rest)
+
+    def between(chosen: list[Expr]) -> tuple[Statement, ...]:
+        with scope.collected() as body, scope.loop(index, middle, rest):
+            innermost(chosen)
+        return tuple(body)
+
+    if inside.outer:
+        scope.add(If(joined("and", inside.outer), between(inside.best), between(inside.values)))
+    else:
+        scope.add(*between(inside.best))
+    if inside.lows or inside.highs:
+        _edges(scope, index, [(low, middle), (rest, high)], lambda: innermost(values))
+
+
+def _edges(scope: Scope, index: str, edges: list[Range], innermost: Callable[[], None]) -> None:
+    """Points one by one: a few are written out."""
+    counts = [constant(past - first) for first, past in edges]
+    if all(count is not None and count <= EDGE for count in counts):
+        for first, past in edges:
+            with scope.collected() as body, scope.loop(index, first, past):
+                innermost()
+            scope.add(*(replace(loop, few=True) for loop in body if isinstance(loop, For)))
+        return
+    (begin, middle), (rest, end) = edges
     side = Variable("side", WORD)
     with scope.counted(side, 0, 2):
         before = compare("==", side, 0)
         first = scope.set("first", kernel.Choice(before, begin, rest))
-        past = scope.set("past", kernel.Choice(before, middle, high))
+        past = scope.set("last", kernel.Choice(before, middle, end))
         with scope.loop(index, first, past):
-            innermost(values)
+            innermost()
+
+
+def _named(scope: Scope, name: str, value: Value) -> Value:
+    """A variable for what is no number, and no variable yet."""
+    return value if isinstance(value, kernel.Number | Variable) else scope.set(name, value)
 
 
 def where_all_hold(scope: Scope, values: list[Expr], index: str, outer: list[str]) -> Inside | None:
@@ -207,15 +251,26 @@ def where_all_hold(scope: Scope, values: list[Expr], index: str, outer: list[str
                     atoms |= dict.fromkeys(parts)
     mine = [atom for atom in atoms if index in ir.index_names(atom)]
     lows, highs, used = scope.bounds(index, mine, outer)
-    holding = {atom for atom in atoms if atom in used or index not in ir.index_names(atom)}
-    if not holding:
+    others = [atom for atom in atoms if index not in ir.index_names(atom)]
+    if not used and not others:
         return None
+    tests = [scope.write.truth(atom) for atom in others]
+    fails = {*others} if len(others) == 1 else frozenset[Expr]()  # of several, nobody knows which
+    return Inside(lows, highs, _where(values, {*used}, fails), tests, _where(values, {*used, *others}))
+
+
+def _where(values: list[Expr], holding: AbstractSet[Expr], failing: AbstractSet[Expr] = frozenset()) -> list[Expr]:
+    """Values where some conditions hold, and others do not."""
 
     def change(node: Expr) -> Expr:
-        return node.then if isinstance(node, ir.Conditional) and set(conjuncts(node.condition)) <= holding else node
+        if not isinstance(node, ir.Conditional):
+            return node
+        if failing & set(conjuncts(node.condition)):
+            return node.otherwise
+        left = conjunction(atom for atom in conjuncts(node.condition) if atom not in holding)
+        return node.then if left is None else replace(node, condition=left)
 
-    tests = [scope.write.truth(atom) for atom in atoms if index not in ir.index_names(atom)]
-    return Inside([ir.transform(value, change) for value in values], tests, lows, highs)
+    return [ir.transform(value, change) for value in values]
 
 
 def conditions(statement: ir.Statement, atoms: list[Expr], write: Expressions) -> list[Value]:

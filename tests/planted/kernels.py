@@ -11,6 +11,7 @@ PASSES = "tests/test_passes.py::"
 FOUND = "tests/test_compiled.py::test_programs_that_once_went_wrong"
 
 VECTORS = "tests/test_vector_loops.py::"
+STENCILS = "tests/test_stencils.py::"
 
 FAULTS = (
     Fault(
@@ -43,10 +44,38 @@ FAULTS = (
     ),
     Fault(
         "what a branch skips is computed before a loop", "missing guard", "kernel/lanes.py",
-        "            if not sure and not isinstance(node, ir.Number | ir.Variable):\n                raise _Unfit\n",
+        "        if when != () and not _is_harmless(value):\n            raise _Unfit\n",
         "",
         (VECTORS + "test_what_only_a_branch_may_read",),
         "a place beyond a tensor would be read",
+    ),
+    Fault(
+        "slices of steps that meet within a vector", "race", "kernel/lanes.py",
+        "return slices and abs(step) - abs(first - second) >= APART",
+        "return slices",
+        (STENCILS + "test_slices_of_steps",),
+        "the end of one slice lies beside the begin of the next",
+    ),
+    Fault(
+        "what a branch does not allow is read all the same", "missing guard", "kernel/vector_loops.py",
+        "for test, answer in when:",
+        "for test, answer in ():",
+        (STENCILS + "test_nothing_beyond_an_edge_is_read",),
+        "the row above the first one would be read",
+    ),
+    Fault(
+        "a vector that goes back too far", "wrong index", "kernel/vector_loops.py",
+        "self.some(NUMBER(stop.constant - lanes), stop, 1, lanes)",
+        "self.some(NUMBER(stop.constant - lanes - 1), stop, 1, lanes)",
+        (VECTORS + "test_as_the_interpreter", STENCILS + "test_as_the_interpreter"),
+        "the last element of a row would not be written",
+    ),
+    Fault(
+        "points behind the last vector of a row are left out", "missing term", "lower/loops.py",
+        "_edges(scope, index, [(low, middle), (rest, high)],",
+        "_edges(scope, index, [(low, middle), (high, high)],",
+        (STENCILS + "test_as_the_interpreter",),
+        "elements at the far edge of a plate would keep old values",
     ),
     Fault(
         "pieces of a sum that all begin with its first step", "wrong index", "lower/panels.py",
