@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 from llvmlite import binding
-from llvmlite import ir as llvm
 
 import tensorswap as ts
+from tensorswap import assembly as llvm
 from tensorswap.kernel import llvm as printer
 from tensorswap.kernel import tile
 from tensorswap.kernel.effort import effort_of
@@ -138,7 +138,7 @@ def tile_code(cpu: Cpu, form: str, size: int) -> tuple[str, tuple[int, int]]:
     number, pointer = tile.NUMBER, element.as_pointer()
     kind = llvm.FunctionType(llvm.VoidType(), [pointer] * 3 + [number] * 2)
     function = llvm.Function(module, kind, "tile")
-    builder = llvm.IRBuilder(function.append_basic_block())
+    builder = llvm.Builder(function.append_basic_block())
     a, b, y, steps, row = function.args
     zero, one = number(0), number(1)
     blocks, loop = {

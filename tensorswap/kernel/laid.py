@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir as llvm
-
+from .. import assembly as llvm
 from .registers import LINE
 from .tile import NUMBER, Vectors, repeated
 

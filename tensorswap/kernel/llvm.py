@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from llvmlite import binding
-from llvmlite import ir as llvm
 
+from .. import assembly as llvm
 from . import ir
 from .common import Common, common
 from .effort import Effort, Judged, effort_for_common, is_short, is_work_alone, judged
@@ -87,7 +87,7 @@ def write(parameters: list[ir.Memory], body: ir.Body, launch: Launcher, modules:
         printer.memories[memory.name] = code
     printer.body(body)
     printer.builder.ret_void()
-    return str(modules.end(function).name)
+    return str(modules.end(function).symbol)
 
 
 def texts(parameters: list[ir.Memory], body: ir.Body, launch: Launcher, target: Target) -> list[str]:
@@ -128,7 +128,7 @@ class Printer:
         self.launch = launch
         self.modules = modules
         self.effort = modules.open[self.module.name].effort
-        self.builder = llvm.IRBuilder(function.append_basic_block("entry"))
+        self.builder = llvm.Builder(function.append_basic_block("entry"))
         self.sets = Counter(n.variable.name for n in ir.statements(body) if isinstance(n, ir.Set))
         self.sets.update(variable.name for variable in given)
         self.fixed: dict[str, Any] = {}  # variables that are set once, and those of loops: no memory is needed for them
@@ -209,7 +209,7 @@ class Printer:
 
     def step(self, node: ir.Step) -> None:
         """No two tensors of a step share memory, and LLVM is told so."""
-        self.function_of(node.body, *node.free, f"{self.function.name}_step{node.number}", apart=True)
+        self.function_of(node.body, *node.free, f"{self.function.symbol}_step{node.number}", apart=True)
 
     def function_of(
         self, body: ir.Body, variables: list[ir.Variable], memories: list[ir.Memory], name: str, apart: bool
@@ -248,7 +248,7 @@ class Printer:
         """A function as this module sees it."""
         if function.module is self.module:
             return function
-        return self.module.globals.get(function.name) or llvm.Function(self.module, function.ftype, function.name)
+        return self.module.globals.get(function.symbol) or llvm.Function(self.module, function.of, function.symbol)
 
     def tile(self, node: ir.TileCall) -> None:
         kind = node.tile
@@ -555,11 +555,11 @@ class Printer:
 
     def call(self, name: str, arguments: tuple[ir.Value, ...], kind: ir.Type) -> Any:
         first = arguments[0].type
-        function = made(name, first)
-        if function is not None:
+        own = made(name, first)
+        if own is not None:
             if name in LONG and registers().bytes == 64:
                 set.add(self.function.attributes, WIDE)  # llvmlite's own `add` knows no words with values
-            return self.written(function, [self.value(a) for a in arguments])
+            return self.written(own, [self.value(a) for a in arguments])
         codes = [self.value(a) for a in arguments]
         if name in ("maximum", "minimum"):
             return self.extreme(name, first, *codes)
@@ -660,4 +660,6 @@ def _may_be_more(count: int, start: Any, stop: Any, unknown: bool) -> bool:
 
 def _is_number(code: Any) -> bool:
     """Whether a factor is a constant, or an index as a number, which an unrolled loop makes a constant."""
-    return isinstance(code, llvm.Constant) or (isinstance(code, llvm.CastInstr) and code.opname in ("sitofp", "uitofp"))
+    return isinstance(code, llvm.Constant) or (
+        isinstance(code, llvm.Converted) and code.operation in ("sitofp", "uitofp")
+    )

@@ -12,8 +12,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from llvmlite import ir as llvm
-
+from .. import assembly as llvm
 from .effort import Effort, mark
 
 # Instructions of a module that is long enough: what it costs beside them is a tenth of their time or less.
@@ -34,7 +33,7 @@ class Target:
     way: str
 
 
-class Function(llvm.Function):  # type: ignore[misc]  # llvmlite has no types
+class Function(llvm.Function):
     """A function whose text is made once, when it is written to its end."""
 
     @cached_property
@@ -121,7 +120,7 @@ class Modules:
         if same is function:
             unit.room -= sum(len(block.instructions) for block in function.blocks)
         else:
-            del function.module.globals[function.name]
+            del function.module.globals[function.symbol]
         if unit.room < 0 and not unit.begun:
             self._give(name)
         return same
@@ -146,5 +145,5 @@ class Modules:
             return symbol
         if known not in self.common:
             function = self.end(write(self.next()))
-            self.common[known] = function.name, function.module.name
+            self.common[known] = function.symbol, function.module.name
         return self.common[known][0]

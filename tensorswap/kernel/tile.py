@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from llvmlite import ir as llvm
+from .. import assembly as llvm
 
 NUMBER = llvm.IntType(64)
 LANE = llvm.IntType(32)
@@ -181,7 +181,7 @@ def repeated(
             values = body(NUMBER(number), values)
         return values
     before = builder.block
-    inside, after = (builder.append_basic_block(text) for text in ("repeated", "after"))
+    inside, after = (builder.function.append_basic_block(text) for text in ("repeated", "after"))
     builder.cbranch(builder.icmp_signed(">", count, NUMBER(0)), inside, after)
     builder.position_at_end(inside)
     index, *old = (builder.phi(kind) for kind in (NUMBER, *(value.type for value in values)))

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir as llvm
-
+from .. import assembly as llvm
 from .tile import LANE, NUMBER, Vectors, depending, repeated
 
 PIECE = 16  # bytes

@@ -6,8 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from llvmlite import ir as llvm
-
+from .. import assembly as llvm
 from . import ir
 from .functions import INSTRUCTIONS, made
 from .lanes import EXTREMES, Conditions, Loop, linear

@@ -41,8 +41,18 @@ WRITES_CODE = (
     "run.runner_code",
     "run.team",
     "run.team_words",
-)  # with all of kernel/
-ROOMS = ("interpret", "kernel", "language", "lower", "plan", "rules", "run", "trust")  # that make and judge programs
+)  # with all of assembly/ and kernel/
+ROOMS = (
+    "assembly",
+    "interpret",
+    "kernel",
+    "language",
+    "lower",
+    "plan",
+    "rules",
+    "run",
+    "trust",
+)  # that make and judge programs
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -76,7 +86,7 @@ def _numba() -> bytes:
 def _helpers() -> list[str]:
     """The modules that define what kernels call."""
     texts = _texts()
-    return [texts[name] for name in sorted(texts) if name.startswith("kernel.") or name in WRITES_CODE]
+    return [texts[name] for name in sorted(texts) if name.startswith(("assembly", "kernel.")) or name in WRITES_CODE]
 
 
 @cache

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
-from llvmlite import ir as llvm
-
+from .. import assembly as llvm
 from ..kernel.effort import Effort, mark
 from ..kernel.modules import Target
 from ..kernel.names import STOP_WORD
@@ -32,7 +31,7 @@ class Code:
         self.module = module
         self.function = llvm.Function(module, llvm.FunctionType(WORD, [WORD] * parameters), name)
         self.function.linkage = "internal" if own else ""
-        self.builder = llvm.IRBuilder(self.function.append_basic_block())
+        self.builder = llvm.Builder(self.function.append_basic_block())
         self.given = self.function.args
 
     def load(self, address: Any, word: Any = 0) -> Any:

@@ -12,8 +12,7 @@ import platform
 from collections.abc import Sequence
 from typing import Any
 
-from llvmlite import ir as llvm
-
+from .. import assembly as llvm
 from ..kernel.ir import Serve, Statement
 from ..kernel.names import TEAM_WORDS
 from .team_words import Team
@@ -47,7 +46,7 @@ def _function(module: Any, name: str, parameters: list[Any], write: Any) -> Any:
         return module.globals[name]
     function = llvm.Function(module, llvm.FunctionType(NOTHING, parameters), name)
     function.linkage = "internal"
-    builder = llvm.IRBuilder(function.append_basic_block("entry"))
+    builder = llvm.Builder(function.append_basic_block("entry"))
     write(_Writer(builder), *function.args)
     builder.ret_void()
     return function
