@@ -125,7 +125,11 @@ class _Several(Type):
     def constant(self, value: Sequence[Any]) -> str:
         first, last = self.brackets
         of = self.element
-        return f"{first}{', '.join(f'{of.text} {of.constant(each)}' for each in value)}{last}"
+        if all(one is value[0] for one in value):
+            each = [f"{of.text} {of.constant(value[0])}"] * len(value)
+        else:
+            each = [f"{of.text} {of.constant(one)}" for one in value]
+        return f"{first}{', '.join(each)}{last}"
 
 
 class VectorType(_Several):

@@ -584,7 +584,8 @@ def parts_of(node: Any) -> list[Any]:
 
 @cache
 def _field_names(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
+    """Of those fields that may hold some."""
+    return tuple(field.name for field in fields(kind) if field.type not in _WORDS)
 
 
 def _list(item: Any, found: list[Any]) -> None:
@@ -598,6 +599,7 @@ def _list(item: Any, found: list[Any]) -> None:
 
 
 _PARTS = (Value, Statement, Memory)
+_WORDS = ("str", "bool", "int", "float | int", "Type", "Tile", "Table", "tuple[int, int] | None")
 
 
 def free(body: Body) -> tuple[list[Variable], list[Memory]]:

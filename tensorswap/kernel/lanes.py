@@ -153,6 +153,7 @@ class _Look:
         self.loop = Loop(node, kind)
         self.index = node.variable.name
         self.places: dict[ir.Memory, list[tuple[Form, bool]]] = {}  # of accesses, and whether they write
+        self.varying: dict[int, bool] = {}  # by identity
 
     def found(self, body: ir.Body) -> Loop:
         node, loop = self.loop.node, self.loop
@@ -207,7 +208,15 @@ class _Look:
             loop.own.add(name)
 
     def varies(self, value: ir.Value) -> bool:
-        return bool(_names(value) & {self.index, *self.set})
+        """Whether it changes from step to step."""
+        if id(value) not in self.varying:
+            match value:
+                case ir.Variable(name=name):
+                    found = name == self.index or name in self.set
+                case _:
+                    found = any(self.varies(part) for part in ir.parts_of(value) if isinstance(part, ir.Value))
+            self.varying[id(value)] = found
+        return self.varying[id(value)]
 
     def look(self, value: ir.Value, when: Conditions | None = ()) -> None:
         """`when`: what must hold where it is computed; None if that changes from step to step."""

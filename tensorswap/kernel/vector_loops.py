@@ -64,11 +64,11 @@ class VectorLoop:
     def write(self, start: Any, stop: Any) -> Any:
         """All whole vectors from start on; gives where they end."""
         lanes, short = self.lanes, min(self.lanes, SHORT // self.loop.type.size)
-        done = self.rounds(start, stop, self.at_once(), lanes)
-        done = self.rounds(done, stop, 1, lanes)
-        if self.loop.again:
-            done = self.back(start, done, stop, lanes)
-        return self.rounds(done, stop, 1, short) if short < lanes else done  # strips may have no more elements
+        done = start if self.at_once() == 1 else self.rounds(start, stop, self.at_once(), lanes)
+        done = self.to_the_end(start, done, stop, lanes) if self.loop.again else self.rounds(done, stop, 1, lanes)
+        if short == lanes or not (self.long or isinstance(done, llvm.Constant)):
+            return done
+        return self.rounds(done, stop, 1, short)  # strips may have no more elements
 
     def rounds(self, first: Any, stop: Any, vectors: int, lanes: int) -> Any:
         """As many rounds of so many vectors as there are; gives where they end."""
@@ -82,18 +82,18 @@ class VectorLoop:
             past = builder.select(builder.icmp_signed(">", whole, NUMBER(0)), past, first)
         return past
 
-    def back(self, start: Any, done: Any, stop: Any, lanes: int) -> Any:
-        """What is left is done by a vector that goes back over elements which are done, if there are so many."""
-        builder = self.builder
+    def to_the_end(self, start: Any, done: Any, stop: Any, lanes: int) -> Any:
+        """What is left, one vector after the other; the last one goes back over elements that are done, if there are
+        so many."""
+        builder, last = self.builder, _folded(self.builder, "sub", stop, NUMBER(lanes))
         if all(isinstance(code, llvm.Constant) for code in (start, done, stop)):
-            if done.constant == stop.constant or stop.constant - start.constant < lanes:
+            if last.constant < start.constant or done.constant == stop.constant:
                 return done
-            self.some(NUMBER(stop.constant - lanes), stop, 1, lanes)
+            self.some(done, stop, 1, lanes, last if (stop.constant - done.constant) % lanes else None)
             return stop
-        last = builder.sub(stop, NUMBER(lanes))
-        goes = builder.and_(builder.icmp_signed("<", done, stop), builder.icmp_signed(">=", last, start))
-        self.some(builder.select(goes, last, stop), stop, 1, lanes)
-        return builder.select(goes, stop, done)
+        enough = builder.icmp_signed(">=", last, start)
+        self.some(builder.select(enough, done, stop), stop, 1, lanes, last)
+        return builder.select(enough, stop, done)
 
     def at_once(self) -> int:
         """Vectors in each round. What takes long may keep a CPU busy one by one."""
@@ -101,8 +101,8 @@ class VectorLoop:
             return 2 if self.pairs else 1
         return SIDE_BY_SIDE
 
-    def some(self, first: Any, past: Any, vectors: int, lanes: int) -> None:
-        """So many vectors in each round."""
+    def some(self, first: Any, past: Any, vectors: int, lanes: int, last: Any = None) -> None:
+        """So many vectors in each round, none of which begins behind the last place, if there is one."""
         self.lanes = lanes
         builder, names = self.builder, ("lanes", "vectors", "sums", "lanes_end")
         before, inside, behind, after = (self.printer.function.append_basic_block(name) for name in names)
@@ -118,7 +118,9 @@ class VectorLoop:
         place = builder.phi(NUMBER)
         phis = {name: [builder.phi(value.type) for value in values] for name, values in begun.items()}
         sums = {name: list(values) for name, values in phis.items()}
-        self.places = [builder.add(place, NUMBER(k * self.lanes)) if k else place for k in range(vectors)]
+        self.places = [builder.add(place, NUMBER(k * lanes)) if k else place for k in range(vectors)]
+        if last is not None:
+            self.places = [builder.select(builder.icmp_signed("<", k, last), k, last) for k in self.places]
         self.own, self.made = {}, {}
         for statement in self.loop.node.body:
             self.statement(statement, sums)
