@@ -35,7 +35,7 @@ here changes once it is made.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import cache
 from typing import Any
@@ -600,6 +600,34 @@ def _list(item: Any, found: list[Any]) -> None:
 
 _PARTS = (Value, Statement, Memory)
 _WORDS = ("str", "bool", "int", "float | int", "Type", "Tile", "Table", "tuple[int, int] | None")
+
+
+def written_out(body: Body) -> Body:
+    """Loops of a few rounds, round after round."""
+    found: list[Statement] = []
+    for node in body:
+        if isinstance(node, For) and node.few:
+            for number in node.rounds or ():
+                inner = [_where(part, node.variable.name, word(number)) for part in node.body]
+                found += written_out(tuple(inner))
+        else:
+            found.append(node)
+    return tuple(found)
+
+
+def _where(node: Any, name: str, value: Value) -> Any:
+    """A value or statement where a variable has a value."""
+    if isinstance(node, Variable):
+        return value if node.name == name else node
+    if isinstance(node, tuple):
+        return tuple(_where(part, name, value) for part in node)
+    if not isinstance(node, Value | Statement):
+        return node
+    kind: type = node.__class__
+    parts = {field: getattr(node, field) for field in _field_names(kind)}
+    changed = {field: _where(part, name, value) for field, part in parts.items()}
+    same = all(changed[field] is part for field, part in parts.items())
+    return node if same else replace(node, **changed)  # type: ignore[type-var]  # all of them are dataclasses
 
 
 def free(body: Body) -> tuple[list[Variable], list[Memory]]:

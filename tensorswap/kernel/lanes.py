@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 from llvmlite import binding
 
@@ -69,26 +70,29 @@ def jumps(loop: ir.For) -> bool:
 
 
 def loops_of(body: ir.Body) -> list[ir.For]:
-    """The innermost loops, but for the points at an edge, which are written out."""
-    found = (n for n in ir.statements(body) if isinstance(n, ir.For) and not _is_edge(n))
-    return [n for n in found if not any(_is_loop(inner) for inner in ir.statements(n.body))]
+    """The innermost loops, but for those that are written out: of the points at an edge, and inside others."""
+    found = (n for n in ir.statements(body) if isinstance(n, ir.For) and not n.few)
+    inner = [n for n in found if not any(map(_is_long, ir.statements(n.body)))]
+    inside = {id(few) for n in inner for few in ir.statements(n.body)}
+    return inner + [n for n in ir.statements(body) if _is_alone(n) and id(n) not in inside]
 
 
-def _is_edge(node: ir.For) -> bool:
-    return node.few and len(node.rounds or ()) <= EDGE
+def _is_long(node: ir.Statement) -> bool:
+    return isinstance(node, ir.LONG) and not (isinstance(node, ir.For) and node.few)
 
 
-def _is_loop(node: ir.Statement) -> bool:
-    return isinstance(node, ir.LONG) and not (isinstance(node, ir.For) and _is_edge(node))
+def _is_alone(node: ir.Statement) -> TypeGuard[ir.For]:
+    """Whether it is a loop that is written out, and more than the points at an edge."""
+    return isinstance(node, ir.For) and node.few and len(node.rounds or ()) > EDGE
 
 
 def fitting(body: ir.Body) -> dict[int, Loop]:
     """The innermost loops of a function that fit, by their identity. A name that was chosen stands for a tensor which
     has another one, too."""
     chosen = {n.memory for n in ir.statements(body) if isinstance(n, ir.Choose)}
-    loops = (loop for loop in loops_of(body) if not chosen.intersection(ir.walk(loop.body)))
-    found = (_fitting(loop, body) for loop in loops)
-    return {id(loop.node): loop for loop in found if loop is not None}
+    loops = [loop for loop in loops_of(body) if not chosen.intersection(ir.walk(loop.body))]
+    found = {id(loop): _fitting(loop, body) for loop in loops}
+    return {node: loop for node, loop in found.items() if loop is not None}
 
 
 def linear(value: ir.Value) -> tuple[Form, list[ir.Value]]:
@@ -131,7 +135,8 @@ class _Unfit(Exception):
     """A loop that LLVM should look at."""
 
 
-def _fitting(node: ir.For, body: ir.Body) -> Loop | None:
+def _fitting(original: ir.For, body: ir.Body) -> Loop | None:
+    node = replace(original, body=ir.written_out(original.body))
     if node.step is not ir.ONE or node.few or node.at_once or node.plain or node.often or not node.body:
         return None
     if node.rounds is not None and len(node.rounds) < FEW and ir.is_zero(node.first):
@@ -141,21 +146,28 @@ def _fitting(node: ir.For, body: ir.Body) -> Loop | None:
     if len(types) != 1 or not (kind := types.pop()).real:
         return None
     try:
-        return _Look(node, kind).found(body)
+        return _Look(node, kind, _variable_around(original, body)).found(body, original)
     except _Unfit:
         return None
+
+
+def _variable_around(loop: ir.For, body: ir.Body) -> str | None:
+    around = [n for n in ir.statements(body) if isinstance(n, ir.For) and any(s is loop for s in ir.statements(n.body))]
+    return around[-1].variable.name if around else None
 
 
 class _Look:
     """A look at one loop, statement after statement."""
 
-    def __init__(self, node: ir.For, kind: ir.Type) -> None:
+    def __init__(self, node: ir.For, kind: ir.Type, around: str | None = None) -> None:
         self.loop = Loop(node, kind)
         self.index = node.variable.name
         self.places: dict[ir.Memory, list[tuple[Form, bool]]] = {}  # of accesses, and whether they write
+        self.around = around  # the variable of the loop around it, if there is one
         self.varying: dict[int, bool] = {}  # by identity
 
-    def found(self, body: ir.Body) -> Loop:
+    def found(self, body: ir.Body, original: ir.For) -> Loop:
+        """What is known of the loop, which stands in a function as it was before its inner ones were written out."""
         node, loop = self.loop.node, self.loop
         self.set = {n.variable.name for n in node.body if isinstance(n, ir.Set)}
         if self.index in self.set:
@@ -170,7 +182,7 @@ class _Look:
                     loop.sure = loop.sure or (memory, offset)
                 case _:
                     raise _Unfit
-        if loop.own & _read_outside(body, node) or self.stays():
+        if loop.own & _read_outside(body, original) or self.stays():
             raise _Unfit
         for accesses in self.places.values():
             _check_apart(accesses)
@@ -180,10 +192,15 @@ class _Look:
         return loop
 
     def stays(self) -> bool:
-        """Whether few elements are added to, as in all steps of a loop around: LLVM keeps them in registers."""
+        """Whether few elements are added to in all steps of a loop around: LLVM keeps them in registers."""
         rounds, body = self.loop.node.rounds, self.loop.node.body
         if rounds is None or len(rounds) > FEW:
             return False
+        moved = {
+            name for accesses in self.places.values() for (terms, _), writes in accesses if writes for name, _ in terms
+        }
+        if self.around is None or self.around in moved:
+            return False  # each step of it has elements of its own
         read = [memory for memory, accesses in self.places.items() for _, writes in accesses if not writes]
         first = {memory: accesses[0][1] for memory, accesses in self.places.items()}  # whether it writes
         added = any(isinstance(n, ir.Store) and not first[n.memory] for n in body)
@@ -358,8 +375,9 @@ def _names(values: object) -> set[str]:
 def _read_outside(body: ir.Body, loop: ir.For) -> set[str]:
     """Variables whose values are asked for by more than the body of a loop."""
     found: set[str] = set()
+    inside = {id(inner) for inner in ir.statements(loop.body)}
     for statement in ir.statements(body):
-        if statement is not loop and not any(statement is inner for inner in loop.body):
+        if statement is not loop and id(statement) not in inside:
             found |= _names(_values_of(statement))
     return found | _names((loop.first, loop.past))
 

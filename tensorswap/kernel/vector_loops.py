@@ -14,6 +14,7 @@ from .registers import registers
 from .tile import NUMBER, stays_rolled
 
 HALF = 32  # bytes of a vector where memory is waited for: twice as many lie across two lines of it
+MUCH = 2  # operations for each number
 SHORT = 16  # bytes of one that any machine has
 SIDE_BY_SIDE = 4  # vectors of a round, if steps are short: a jump counts beside them, and additions wait for each other
 LANE = llvm.IntType(32)
@@ -48,7 +49,8 @@ class VectorLoop:
         self.pairs = pairs
         self.builder, self.long = printer.builder, long
         self.index = loop.node.variable.name
-        self.lanes = (registers().bytes if long else min(registers().bytes, HALF)) // loop.type.size
+        whole = long or _computes_much(loop.node.body)
+        self.lanes = (registers().bytes if whole else min(registers().bytes, HALF)) // loop.type.size
         rounds = loop.node.rounds
         while rounds is not None and self.lanes > max(len(rounds), 1):
             self.lanes //= 2
@@ -99,7 +101,8 @@ class VectorLoop:
         """Vectors in each round. What takes long may keep a CPU busy one by one."""
         if self.long:
             return 2 if self.pairs else 1
-        return SIDE_BY_SIDE
+        room = registers().count // 2 // max(len(self.loop.sums), 1)  # half is for what they are made of
+        return min(SIDE_BY_SIDE, 1 << max(room.bit_length() - 1, 0))  # two are joined, and then those
 
     def some(self, first: Any, past: Any, vectors: int, lanes: int, last: Any = None) -> None:
         """So many vectors in each round, none of which begins behind the last place, if there is one."""
@@ -353,6 +356,14 @@ class VectorLoop:
         number = builder.extract_element(vector, LANE(0)) if isinstance(vector.type, llvm.VectorType) else vector
         old = self.printer.value(variable)
         self.printer.set(variable, joined(old, number) if made_by in EXTREMES else builder.fadd(old, number))
+
+
+def _computes_much(body: ir.Body) -> bool:
+    """Whether a step computes much for each number that it reads or writes."""
+    nodes = list(ir.walk(body))
+    moved = sum(isinstance(n, ir.Load | ir.Store) for n in nodes)
+    made = sum(isinstance(n, ir.Call) or (isinstance(n, ir.Operation) and n.type.real) for n in nodes)
+    return made >= MUCH * moved
 
 
 def spread(builder: Any, code: Any, lanes: int) -> Any:

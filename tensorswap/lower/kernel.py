@@ -345,22 +345,19 @@ class KernelWriter:
                 assert not stores or chunks.index in ir.index_names(statement.target), (
                     "a sum of strips has begun before"
                 )
-                write_together(Shared([chunks.index], [statement]), self.scope, self.assign, [stores])
+                write_together(Shared([chunks.index], [statement]), self.scope, self.plain.assign_one, [stores])
         (loop,) = written
         assert isinstance(loop, kernel.For)
         body = at_once(loop.body, chunks, self.layout.index(chunks.index))
         rare = statements is chunks.statements  # those that ask: LLVM would take long to write several of them out
         self.scope.add(replace(loop, body=body, plain=not rare))
 
-    def assign(self, statement: Planned, store: bool) -> None:
-        self.plain.assign(statement, [statement.value], store)
-
     def together(self, shared: Shared) -> None:
         """Statements in one loop."""
         comment = "; ".join(self.renamed(statement) for statement in shared.statements)
         stores = [self.stores(statement) for statement in shared.statements]
         with self.scope.collected() as body:
-            write_together(shared, self.scope, self.assign, stores)
+            write_together(shared, self.scope, self.plain.assign_one, stores)
         self.scope.add(self.outlined(comment, body))
 
     # -- first values

@@ -218,8 +218,8 @@ def _in_three(scope: Scope, index: str, bounds: Range, inside: Inside, values: l
 
 def _edges(scope: Scope, index: str, edges: list[Range], innermost: Callable[[], None]) -> None:
     """Points one by one: a few are written out."""
-    counts = [constant(past - first) for first, past in edges]
-    if all(count is not None and count <= EDGE for count in counts):
+    known = [(constant(first), constant(past)) for first, past in edges]
+    if all(first is not None and past is not None and past - first <= EDGE for first, past in known):
         for first, past in edges:
             with scope.collected() as body, scope.loop(index, first, past):
                 innermost()

@@ -18,11 +18,14 @@ from .flatten import flattened
 from .loops import bounds_alone, loop_order, loops_around, score
 from .reduction import accumulated, combined, first_value, loaded, put, reduction
 from .scope import Scope
+from .together import Shared, write_together
 from .turned_copy import written_as_turned_copy
 from .winner import WinnerWriter
 
 UNROLL = 16  # terms of a sum that are written out rather than looped over
 JAM = 8  # steps of a sum that are added in one go
+SUMS = 8  # that stay in registers along a row
+TOGETHER = ("+=", "-=")
 LONG = 16  # elements of a loop for which that pays
 AGAIN = 16  # rows of a product that run for each few steps of its sum, at most
 
@@ -54,7 +57,10 @@ class PlainWriter:
         if terms is not None:
             self.points(statement, [i for i in order if i not in reduced], terms, store)
         elif reduced and statement.operator != "=" and self.sums_inside(statement, order, reduced):
-            reduction(self.scope, statement, order, reduced, store)
+            if self.shares_a_loop(statement, order, reduced):
+                self.side_by_side(statement, order, store)
+            else:
+                reduction(self.scope, statement, order, reduced, store)
         else:
             if store and reduced and statement.operator != "=":
                 self.first_values(statement)
@@ -107,6 +113,38 @@ class PlainWriter:
         """Whether the loops over what is summed are the innermost ones."""
         bare = all(isinstance(e, ir.Index) for e in statement.target.indices)
         return bare and order[len(order) - len(reduced) :] == reduced
+
+    def shares_a_loop(self, statement: Planned, order: list[str], reduced: list[str]) -> bool:
+        """Whether there are a few sums along one long row, some of which all of them read: one loop makes all."""
+        if len(reduced) > 1 or len(order) < 2 or statement.guard is not None or statement.operator not in TOGETHER:
+            return False
+        kept, summed = order[-2:]
+        if kept in self.scope.strips or not 1 < self.layout.weight(kept) <= SUMS or not self.layout.is_constant(kept):
+            return False
+        rows = [a for a in statement.reads if score(replace(statement, value=a), summed, self.layout) == 1]
+        shared = [a for a in rows if kept not in ir.index_names(a)]
+        floating = accumulated(statement.target.tensor, self.layout).kind == "f"
+        plain = not any(isinstance(n, ir.Call | ir.Conditional) for n in ir.walk(statement.value))
+        in_line = len(rows) == sum(summed in ir.index_names(a) for a in statement.reads)
+        return floating and plain and in_line and bool(shared) and self.layout.typical(summed) >= LONG
+
+    def side_by_side(self, statement: Planned, order: list[str], store: bool) -> None:
+        *outer, kept, summed = order
+        sums = []
+        for number in range(self.layout.count(kept)):
+            change = ir.substitute_indices({kept: Number(number)})
+            target = ir.transform(statement.target, change)
+            assert isinstance(target, ir.Access)
+            sums.append(replace(statement, target=target, value=ir.transform(statement.value, change)))
+        with ExitStack() as around:
+            for depth, index in enumerate(outer):
+                around.enter_context(self.scope.loop(index, *self.scope.range(index, [], outer[:depth])[:2]))
+            self.scope.fixed.update(outer)
+            write_together(Shared([summed], sums), self.scope, self.assign_one, [store] * len(sums))
+            self.scope.fixed.difference_update(outer)
+
+    def assign_one(self, statement: Planned, store: bool) -> None:
+        self.assign(statement, [statement.value], store)
 
     def summed_last(self, statement: ir.Statement, order: list[str], reduced: list[str]) -> list[str]:
         """The innermost loops, if all of them are over what is summed, inside a loop over the target."""

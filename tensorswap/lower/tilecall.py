@@ -181,10 +181,6 @@ class TileWriter:
     def integer(self, form: Affine) -> Value:
         return self.write.integer(ir.transform(form.expression(), self.read))
 
-    def truths(self) -> list[Value]:
-        """The guards on row and column."""
-        return [self.write.truth(ir.transform(atom, self.read)) for atom in self.found.guards]
-
     # -- edges and guards
 
     def aside(self, corners: list[tuple[Value, Value]], keep: Value) -> Variable | None:
@@ -237,17 +233,15 @@ class TileWriter:
     def write_back(self, aside: Variable) -> None:
         """From the buffer to the elements that are this tile's own."""
         scope, found, tiling = self.scope, self.found, self.tiling
-        with scope.when([aside]), self.over_rows() as first_column:
-            columns = scope.counted(self.column, COLUMN, first_column + tiling.columns)
-            with columns, scope.when(self.truths()):
-                at = (self.row - Variable("first_row", kernel.WORD)) * tiling.columns + (self.column - first_column)
-                value: Value = kernel.Load(self.buffer(), at)
-                place = self.write.element(self.statement.target)
-                if not self.store or found.guards:
-                    value = place + value
-                elif tiling.chunk is not None:
-                    value = Choice(compare(">", CHUNK, tiling.first_of_sum()), place + value, value, lazy=True)
-                scope.store(place.memory, place.offset, value)
+        with scope.when([aside]), self.over_rows() as first_column, self.own_columns(first_column):
+            at = (self.row - Variable("first_row", kernel.WORD)) * tiling.columns + (self.column - first_column)
+            value: Value = kernel.Load(self.buffer(), at)
+            place = self.write.element(self.statement.target)
+            if not self.store or found.guards:
+                value = place + value
+            elif tiling.chunk is not None:
+                value = Choice(compare(">", CHUNK, tiling.first_of_sum()), place + value, value, lazy=True)
+            scope.store(place.memory, place.offset, value)
 
     def left_over(self) -> None:
         """The points of a tile whose summed index is not common to all of its elements."""
@@ -271,10 +265,30 @@ class TileWriter:
             for first, past in (*below, *above):
                 with scope.loop(k, first, past):
                     factor = scope.set("number", self.write.element(found.a.access) * self.scale())
-                    columns = scope.counted(self.column, COLUMN, first_column + self.tiling.columns)
-                    with columns, scope.when(self.truths()):
+                    with self.own_columns(first_column):
                         place = self.write.element(self.statement.target)
                         scope.store(place.memory, place.offset, place + factor * self.write.element(found.b.access))
+
+    @contextmanager
+    def own_columns(self, first_column: Variable) -> Iterator[None]:
+        """A loop over the columns that are this tile's own, where the guards hold: bounds, if they can be."""
+        scope, column = self.scope, self.found.column
+        lows: list[Value] = [COLUMN]
+        highs: list[Value] = [first_column + self.tiling.columns]
+        tests = []
+        for atom in self.found.guards:
+            forms = [self.form(bound) for bound in at_least_zero(atom)]
+            if not all(form.terms.get(column) in (Number(1), Number(-1)) for form in forms):
+                tests.append(self.write.truth(ir.transform(atom, self.read)))
+                continue
+            for form in forms:
+                rest = self.integer(form.without(column))
+                if form.terms[column] == Number(1):  # column + rest >= 0
+                    lows.append(-rest)
+                else:
+                    highs.append(rest + 1)
+        with scope.counted(self.column, extreme("max", lows), extreme("min", highs)), scope.when(tests):
+            yield
 
     @contextmanager
     def over_rows(self) -> Iterator[Variable]:

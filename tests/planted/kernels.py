@@ -78,6 +78,20 @@ FAULTS = (
         "elements at the far edge of a plate would keep old values",
     ),
     Fault(
+        "sums of one row run again inside it", "repeated term", "lower/plain.py",
+        "            self.scope.fixed.update(outer)\n",
+        "",
+        ("tests/test_sums_side_by_side.py::test_as_the_interpreter", "tests/test_passes.py"),
+        "a loop over rows would stand inside the loop over rows",
+    ),
+    Fault(
+        "columns of a tile where a guard does not hold are written", "missing guard", "lower/tilecall.py",
+        "                    highs.append(rest + 1)\n        with scope",
+        "                    highs.append(rest + 2)\n        with scope",
+        ("tests/test_guards.py", "tests/test_planner.py"),
+        "attention would look one place ahead",
+    ),
+    Fault(
         "pieces of a sum that all begin with its first step", "wrong index", "lower/panels.py",
         "if found.bounds or found.masks or (ahead and self.tiling.chunk is not None):",
         "if found.bounds or found.masks:",
