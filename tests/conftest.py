@@ -36,6 +36,20 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Whether all tests run, of which days have shares: the workers are told."""
+    if not hasattr(config, "workerinput"):
+        whole = config.args_source is not pytest.Config.ArgsSource.ARGS and not daily.LONG
+        os.environ["TENSORSWAP_SHARED"] = "yes" if whole else ""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ["TENSORSWAP_SHARED"]:
+        others = daily.not_today(item.nodeid for item in items)
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in others])
+        items[:] = [item for item in items if item.nodeid not in others]
+
+
 @pytest.fixture(autouse=True, scope="session")
 def every_kernel_is_verified() -> Iterator[None]:
     def verified(kernels: list[Kernel]) -> list[Compiled]:
