@@ -358,7 +358,9 @@ class Trial:
         if self.found.masks and ahead is None and self.in_row < REUSE:
             return None
         thrashing = self.thrashes(self.of_b) and (ahead is not None or self.in_row >= 4 * REUSE)
-        jumping = self.jumps(self.of_b) and self.in_row >= (REUSE if self.is_far(b) else MANY)
+        jumping = (
+            self.jumps(self.of_b) and self.in_row >= (REUSE if self.is_far(b) else MANY) and self.bytes_of(b) > NEAR
+        )
         if self.of_b[b.along] == 1 and not self.found.masks and not thrashing and not jumping:
             return replace(b, mode=Mode.DIRECT)
         if ahead is not None:
@@ -389,8 +391,11 @@ class Trial:
         simple = b.mode is Mode.DIRECT and len(self.order) <= LOOPS and not bounded
         return simple and self.is_far(found.a) and self.in_column >= 2 * self.wide and self.steps >= LONG
 
+    def bytes_of(self, operand: Operand) -> int:
+        return self.layout.elements(operand.access.tensor) * self.itemsize
+
     def is_far(self, operand: Operand) -> bool:
-        return self.layout.elements(operand.access.tensor) * self.itemsize >= FAR
+        return self.bytes_of(operand) >= FAR
 
     def together(self, a: Operand, b: Operand) -> tuple[Operand, Operand]:
         """Tiles that multiply by lanes like to step through both tensors at one pace: a second one that lies in several
