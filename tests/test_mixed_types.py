@@ -121,3 +121,38 @@ def test_factors_of_one_type_are_not_copied() -> None:
     assert "wide" in str(ts.program(text).plan(c=WIDE, a=LARGE, b=LARGE))
     assert "wide" not in str(ts.program(text).plan(c=WIDE, a=WIDE, b=WIDE))
     assert "wide" not in str(ts.program(text).plan(c=WIDE, a=np.ones(30), b=np.ones(30, np.float32)))
+
+
+CHOICES = [
+    "1e30 * (X[i] if i > 3 else W[i])",
+    "(X[i] if i > 3 else W[i]) * X[i] * X[i] * X[i]",
+    "0.3 * (X[i+1] if i < size(i) - 1 else W[i])",
+    "0.3 * (W[i-1] if i > 0 else X[i]) * X[i]",
+    "0.3 * (X[i] if k > 0 else W[i])",
+    "(W[i] if i > 2 else 0.1) * X[i] * 1e10",
+    "1e30 * (n[i] if i > 3 else X[i]) * X[i]",
+]
+
+
+@pytest.mark.parametrize("value", CHOICES)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Y[k,i] = {}",
+        "S[k] += {}",
+        "Y[k,i] = {}\nZ[k,i] = Y[k,i] * 2\nreturn Y, Z",
+        "for k:\n    Y[k,i] = {}",
+        "for k:\n    U[k+1,i] = 0.5 * U[k,i] + {}\nreturn U",
+    ],
+)
+def test_a_branch_that_is_decided_keeps_the_type_of_both(text: str, value: str) -> None:
+    """One branch is single, the other double: what is made of them is double everywhere."""
+    numbers = np.random.default_rng(3)
+    X, W = numbers.uniform(1, 2, 17).astype(np.float32), numbers.uniform(1, 2, 17)
+    arrays = {"X": X * np.float32(1e10), "W": W, "n": np.arange(17) * 3 + 1}
+    program = ts.program(text.format(value))
+    given = {name: arrays[name] for name in program.inputs if name in arrays} | {"k": 3}
+    found, expected = outputs(program, program(given)), outputs(program, program.run_reference(given))
+    for name, wanted in expected.items():
+        assert found[name].dtype == wanted.dtype
+        np.testing.assert_allclose(found[name], wanted, rtol=1e-6 if wanted.dtype == np.float32 else 1e-14)

@@ -47,3 +47,31 @@ def test_the_derivative_by_an_exponent_is_nan_where_there_is_none(text: str) -> 
     given = {"X": bases, "Z": exponents, "Y.grad": np.ones(10)}
     np.testing.assert_allclose(derivative.run_reference(given), expected)
     np.testing.assert_allclose(derivative(given), expected)
+
+
+QUOTIENTS = [
+    "Z[i] / X[i]",
+    "1 / X[i]",
+    "Z[i] / sqrt(X[i])",
+    "1 / sqrt(X[i])",
+    "sqrt(X[i]) / Z[i]",
+    "sqrt(X[i])",
+    "X[i] / 3",
+]
+
+
+@pytest.mark.optimised
+@pytest.mark.compiled
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("value", QUOTIENTS)
+def test_quotients_and_roots_of_all_there_is(value: str, dtype: type) -> None:
+    """An estimate of a CPU's that is refined would be NaN for zeros, infinities and the smallest numbers."""
+    info = np.finfo(dtype)
+    some = [0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan, info.max, info.tiny, info.tiny / 4, info.smallest_subnormal]
+    program = ts.program(f"Y[i] = {value}")
+    for length in (len(some) ** 2, 5):  # in vectors, and one by one
+        X, Z = (part.ravel()[:length].astype(dtype) for part in np.meshgrid(some, some))
+        with np.errstate(all="ignore"):
+            arrays = {name: {"X": X, "Z": Z}[name] for name in program.inputs}
+            found, expected = program(arrays), program.run_reference(arrays)
+        np.testing.assert_allclose(found, expected, rtol=4 * info.eps, atol=info.tiny)

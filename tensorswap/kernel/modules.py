@@ -20,6 +20,8 @@ UNIT = {
     Effort.COMMON: 600, Effort.DOTS: 300, Effort.VECTORS: 500,
     Effort.LOOPS: 200, Effort.PLACES: 600, Effort.ONCE: 1200,
 }  # fmt: skip
+# A quotient or a root by an estimate that is refined: of zeros, infinities and the smallest numbers it is NaN.
+EXACT_QUOTIENTS = '"reciprocal-estimates"="none"'
 FIRST = 60  # of the first with loops, and twice as many of the second: a core that waits for work costs more
 MORE = 1500  # that it may have above, of functions that should be near each other
 
@@ -103,7 +105,9 @@ class Modules:
             mark(module, effort)
             unit = self.last[effort] = self.open[module.name] = Unit(effort, module, self._next_room(effort))
         unit.begun += 1
-        return Function(unit.module, kind, name)
+        function = Function(unit.module, kind, name)
+        function.attributes.add(EXACT_QUOTIENTS)
+        return function
 
     def _next_room(self, effort: Effort) -> int:
         if effort is not Effort.LOOPS:

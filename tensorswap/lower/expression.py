@@ -216,6 +216,11 @@ class Expressions:
         dtype = self.dtype(node)
         return INT if dtype == BOOL else dtype
 
+    def branch(self, node: ir.Conditional, holds: bool) -> Expr:
+        """The branch of a condition that is decided; all of it, where the branch alone would have another type."""
+        chosen = node.then if holds else node.otherwise
+        return chosen if self.types.of(chosen) == self.types.of(node) else node
+
     def power(self, exponent: Expr, dtype: np.dtype[Any]) -> str:
         """The function that takes a power: products, if the exponent is a whole number; roots, if it is a half."""
         known, kind = self.layout.known(exponent), self.own(exponent)

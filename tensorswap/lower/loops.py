@@ -256,19 +256,22 @@ def where_all_hold(scope: Scope, values: list[Expr], index: str, outer: list[str
         return None
     tests = [scope.write.truth(atom) for atom in others]
     fails = {*others} if len(others) == 1 else frozenset[Expr]()  # of several, nobody knows which
-    return Inside(lows, highs, _where(values, {*used}, fails), tests, _where(values, {*used, *others}))
+    some, best = _where(values, scope.write, {*used}, fails), _where(values, scope.write, {*used, *others})
+    return Inside(lows, highs, some, tests, best)
 
 
-def _where(values: list[Expr], holding: AbstractSet[Expr], failing: AbstractSet[Expr] = frozenset()) -> list[Expr]:
+def _where(
+    values: list[Expr], write: Expressions, holding: AbstractSet[Expr], failing: AbstractSet[Expr] = frozenset()
+) -> list[Expr]:
     """Values where some conditions hold, and others do not."""
 
     def change(node: Expr) -> Expr:
         if not isinstance(node, ir.Conditional):
             return node
         if failing & set(conjuncts(node.condition)):
-            return node.otherwise
+            return write.branch(node, False)
         left = conjunction(atom for atom in conjuncts(node.condition) if atom not in holding)
-        return node.then if left is None else replace(node, condition=left)
+        return write.branch(node, True) if left is None else replace(node, condition=left)
 
     return [ir.transform(value, change) for value in values]
 

@@ -141,7 +141,9 @@ def parted(block: ir.Block, chunks: Chunks, scope: Scope) -> Parted:
     holding = set(used)
 
     def change(node: Expr) -> Expr:
-        return node.then if isinstance(node, ir.Conditional) and set(conjuncts(node.condition)) <= holding else node
+        if isinstance(node, ir.Conditional) and set(conjuncts(node.condition)) <= holding:
+            return scope.write.branch(node, True)
+        return node
 
     made = [
         replace(

@@ -21,6 +21,7 @@ from ..language.ir import Expr
 from ..language.types import identity
 from ..plan.first_writes import Planned
 from ..plan.nest import Nest
+from .expression import Expressions
 from .flatten import flattened
 from .layout import Layout
 from .loops import loop_order
@@ -183,9 +184,9 @@ def write_together(shared: Shared, scope: Scope, assign: Callable[[Planned, bool
             return
         first, *others = conditions
         with scope.collected() as then:
-            decide(_where(first, True, chosen), others)
+            decide(_where(first, True, chosen, scope.write), others)
         with scope.collected() as otherwise:
-            decide(_where(first, False, chosen), others)
+            decide(_where(first, False, chosen, scope.write), others)
         scope.add(If(scope.write.truth(first), tuple(then), tuple(otherwise)))
 
     with scope.when([scope.write.truth(atom) for atom in conjuncts(shared.guard)]):
@@ -201,10 +202,10 @@ def _decided_before(shared: Shared, scope: Scope) -> list[Expr]:
     return [condition for condition in found if ir.index_names(condition) and _decided_by(condition, scope.fixed)]
 
 
-def _where(condition: Expr, holds: bool, shared: Shared) -> Shared:
+def _where(condition: Expr, holds: bool, shared: Shared, write: Expressions) -> Shared:
     def change(node: Expr) -> Expr:
         if isinstance(node, ir.Conditional) and node.condition == condition:
-            return node.then if holds else node.otherwise
+            return write.branch(node, holds)
         return node
 
     return Shared(shared.order, [replace(s, value=ir.transform(s.value, change)) for s in shared.statements])

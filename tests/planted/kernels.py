@@ -78,6 +78,13 @@ FAULTS = (
         "elements at the far edge of a plate would keep old values",
     ),
     Fault(
+        "a branch that is decided loses the type of both", "lost digits", "lower/expression.py",
+        "return chosen if self.types.of(chosen) == self.types.of(node) else node",
+        "return chosen",
+        ("tests/test_mixed_types.py::test_a_branch_that_is_decided_keeps_the_type_of_both",),
+        "doubles would be computed in single precision where an index decides",
+    ),
+    Fault(
         "sums of one row run again inside it", "repeated term", "lower/plain.py",
         "            self.scope.fixed.update(outer)\n",
         "",
