@@ -54,9 +54,10 @@ def type_of(type: ir.Type) -> Any:
 
 
 def entry(kernel: ir.Kernel) -> tuple[list[ir.Memory], ir.Body]:
-    """A kernel as the function that runs some of its parts: kernel(start, size, step, context)."""
-    parameters = [ir.Memory(name, ir.WORD) for name in ("start", "size", "step", "context")]
-    start, size, _, context = parameters
+    """A kernel as the function that runs some of its parts: kernel(start, size, thread, context). What
+    a part has to itself lies where others that the same thread runs have it."""
+    parameters = [ir.Memory(name, ir.WORD) for name in ("start", "size", "thread", "context")]
+    start, size, thread, context = parameters
     scratch = ir.Variable("scratch", ir.WORD)
     first: list[ir.Statement] = [ir.Set(ir.PARTS, ir.Load(context, ir.ZERO)), ir.Set(scratch, ir.Load(context, ir.ONE))]
     each: list[ir.Statement] = []
@@ -67,7 +68,7 @@ def entry(kernel: ir.Kernel) -> tuple[list[ir.Memory], ir.Body]:
         elif item.role is ir.Role.TENSOR:
             first.append(ir.Point(place, value))
         elif item.role is ir.Role.LOCAL:
-            each.append(ir.Point(place, value + ir.PART * scratch))
+            first.append(ir.Point(place, value + ir.Load(thread, ir.ZERO) * scratch))
         else:
             assert item.bytes is not None, "a copy knows its size"
             assert item.own is not None, "and the tensor of the first part"

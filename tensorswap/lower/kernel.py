@@ -40,6 +40,7 @@ from ..plan.work import statements_in
 from . import short_blocks
 from .contraction import ContractionWriter
 from .expression import Expressions
+from .flatten import flattened
 from .held import in_place
 from .layout import CopiesOf, Cut, Layout, PanelsOf, Tensor
 from .plain import PlainWriter
@@ -399,11 +400,12 @@ class KernelWriter:
 
     def statement_body(self, statement: Planned) -> None:
         scope, store = self.scope, self.stores(statement)
-        found = Roles(statement, self.write, scope.fixed, self.levels).find()
+        joined = flattened(statement, self.layout, {*scope.fixed, *scope.strips})
+        found = Roles(joined, self.write, scope.fixed, self.levels).find()
         if found is None:
             self.plain.emit(statement, store)
             return
-        writer = ContractionWriter(found, statement, scope, store, self.steps, self.ahead, self.packing)
+        writer = ContractionWriter(found, joined, scope, store, self.steps, self.ahead, self.packing)
         writer.emit(lambda: self.plain.emit(statement, store))
 
     def renamed(self, statement: ir.Statement) -> str:

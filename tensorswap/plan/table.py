@@ -117,9 +117,9 @@ def _ends(items: Iterable[Nest | ir.Item], sizes: Sizes, around: frozenset[str])
 
 
 def _joining(nest: Nest, shape: tuple[int, ...], width: int) -> Row:
-    told = f"the copies of {nest.joins} that the other threads have made are added to it"
+    told = f"the copies of {nest.joins} that the other parts have made are added to it"
     axes = tuple(f"{nest.joins}:{k}" for k in range(len(shape)))
-    copies, count = ("(threads-1)", *axes), math.prod(shape)
+    copies, count = ("(parts-1)", *axes), math.prod(shape)
     moved: Formula = Counter({axes: width, copies: width})
     return Row((told,), _how(nest), nest.why, count, 2 * count * width, shown(Counter({copies: 1})), shown(moved))
 

@@ -28,6 +28,10 @@ from .rows import ONCE, Rounds
 from .wide_steps import steps_of
 
 IN_STEP = 0.15  # of the work that is worth other threads is enough in the steps of a block, where they wait for it
+PIECES = 4  # parts for each thread, so that one which is late leaves some of its own to others
+PIECE = 10_000  # nanoseconds of work below which a part should not be parted
+APART = 0.005  # of the work of a kernel that copies of what all parts add to may cost
+SHORTER = 0.1  # of a strip that parts of equally many strips may cost each
 
 
 class Executable:
@@ -120,8 +124,8 @@ class Executable:
         start = 0
         for position, kernel in enumerate(self.kernels):
             if position in code:
-                parts = self.parts[position]
-                yield Row(code[position].key, (parts, parts, start, *self.round_of(position)))
+                words = self.parts[position], self.crews[position], start, *self.round_of(position)
+                yield Row(code[position].key, words)
             start += len(kernel.kernel.words) + 2
 
     def round_of(self, position: int) -> tuple[int, int, int, int]:
@@ -138,9 +142,28 @@ class Executable:
         return next((rounds for rounds in self.rounds if position in rounds), None)
 
     @cached_property
-    def parts(self) -> list[int]:
+    def crews(self) -> list[int]:
         """How many threads run each kernel."""
         return [self.threads_for(kernel) for kernel in self.kernels]
+
+    @cached_property
+    def parts(self) -> list[int]:
+        """In how many parts each kernel runs, of which threads take one after the other."""
+        return [threads * self.pieces(kernel, threads) for kernel, threads in zip(self.kernels, self.crews, strict=True)]
+
+    def pieces(self, kernel: Lowered, threads: int) -> int:
+        """Parts for each thread. They are fixed before a kernel starts, and so is what it makes, to the bit."""
+        nest = kernel.nest
+        if threads == 1 or kernel.moved is not None or nest.index is None or nest.block is not None:
+            return 1
+        if not nest.strip and (kernel.scratch or nest.grain > 1):
+            return 1  # what is packed for a share serves all of it, and lines should stay long
+        size, work = self.sizes.index[nest.index], self.nanoseconds(nest)
+        strips = -(-size // (nest.strip or nest.grain))
+        copied = sum(math.prod(self.sizes.shapes[name]) for name in nest.private)  # about a nanosecond each
+        most = min(PIECES, strips // threads, work / (threads * max(PIECE, copied / APART)))
+        fitting = (k for k in range(int(most), 1, -1) if -strips % (threads * k) <= SHORTER * strips)
+        return next(fitting, 1)
 
     def threads_for(self, kernel: Lowered) -> int:
         nest = kernel.nest
@@ -156,7 +179,7 @@ class Executable:
         return sum(nanoseconds(s, names, self.sizes.index, self.default.itemsize) for s, names in nest.repeated)
 
     def copies(self, position: int) -> int:
-        """How many copies of a tensor a kernel adds up: one for each thread but the first that made it."""
+        """How many copies of a tensor a kernel adds up: one for each part but the first of the kernel that made it."""
         return self.parts[self.producer[position]] - 1
 
     @cached_property
@@ -179,7 +202,8 @@ class Executable:
         given |= {CopiesOf(name) for kernel in self.kernels for name in kernel.nest.private}
         for position, kernel in enumerate(self.kernels):
             parts = self.parts[position]
-            buffers.append(Buffer(("scratch", position), self.scratch(kernel)[1] * parts, position, position))
+            own = self.scratch(kernel)[1] * self.crews[position]
+            buffers.append(Buffer(("scratch", position), own, position, position))
             for word in kernel.kernel.words:
                 name = word.item
                 if word.role is Role.COPY:

@@ -27,7 +27,7 @@ LOOKS = 20000  # looks at the ticket before a thread goes to sleep: some millise
 
 
 def launch(builder: Any, node: Statement, args: Sequence[Any]) -> None:
-    """Writes a launch: kernel(start, size, step, context) runs over all parts, on several threads if there are. Or what
+    """Writes a launch: kernel(start, size, thread, context) runs over all parts, on several threads if there are. Or what
     a thread does for ever that helps: it looks for parts to take, and sleeps when there are none."""
     if isinstance(node, Serve):
         _Writer(builder).serve()
@@ -36,9 +36,10 @@ def launch(builder: Any, node: Statement, args: Sequence[Any]) -> None:
     several = builder.icmp_signed(">", threads, llvm.Constant(WORD, 1))
     with builder.if_else(several) as (parallel, serial):
         with parallel:
-            builder.call(_function(builder.module, "team_share", [WORD, WORD, WORD], _share), [kernel, count, data])
+            share = _function(builder.module, "team_share", [WORD] * 4, _share)
+            builder.call(share, [kernel, count, data, threads])
         with serial:
-            _run(builder, kernel, WORD(0), count, data)
+            _run(builder, kernel, WORD(0), count, data, WORD(0))
 
 
 def _function(module: Any, name: str, parameters: list[Any], write: Any) -> Any:
@@ -52,22 +53,23 @@ def _function(module: Any, name: str, parameters: list[Any], write: Any) -> Any:
     return function
 
 
-def _run(builder: Any, kernel: Any, first: Any, count: Any, data: Any) -> None:
-    """Runs some parts of a kernel."""
+def _run(builder: Any, kernel: Any, first: Any, count: Any, data: Any, own: Any) -> None:
+    """Runs some parts of a kernel, in the thread of a number."""
     with builder.goto_entry_block():
-        start, size, step = (builder.alloca(t) for t in (BYTE, WORD, WORD))
+        start, size, thread = (builder.alloca(t) for t in (BYTE, WORD, WORD))
     builder.store(builder.inttoptr(first, BYTE), start)
     builder.store(count, size)
-    builder.store(WORD(1), step)
-    builder.call(builder.inttoptr(kernel, KERNEL.as_pointer()), [start, size, step, builder.inttoptr(data, BYTE)])
+    builder.store(own, thread)
+    builder.call(builder.inttoptr(kernel, KERNEL.as_pointer()), [start, size, thread, builder.inttoptr(data, BYTE)])
 
 
-def _share(writer: _Writer, kernel: Any, count: Any, data: Any) -> None:
+def _share(writer: _Writer, kernel: Any, count: Any, data: Any, threads: Any) -> None:
     """Hands a kernel out, takes part, and waits for what others have claimed."""
     builder = writer.builder
     before = writer.read(Team.TICKET)
     writer.write(Team.ADDRESS, kernel)
     writer.write(Team.CONTEXT, data)
+    writer.write(Team.THREADS, threads)
     writer.write(Team.DONE, WORD(0))
     job = builder.add(before, WORD(UNCLAIMED + 1))  # of the one before, nothing is unclaimed
     writer.write(Team.TICKET, builder.or_(job, count))
@@ -75,7 +77,7 @@ def _share(writer: _Writer, kernel: Any, count: Any, data: Any) -> None:
         writer.system("pthread_mutex_lock", Team.MUTEX)
         writer.system("pthread_cond_broadcast", Team.CONDITION)
         writer.system("pthread_mutex_unlock", Team.MUTEX)
-    builder.call(_function(builder.module, "team_take", [], _take), [])
+    writer.take(WORD(0))
     with writer.repeated() as (looks, leave):
         builder.cbranch(
             builder.icmp_signed("<", writer.read(Team.DONE), count), waiting := writer.block("waiting"), leave
@@ -84,8 +86,8 @@ def _share(writer: _Writer, kernel: Any, count: Any, data: Any) -> None:
         writer.wait(looks)
 
 
-def _take(writer: _Writer) -> None:
-    """Runs parts until all are claimed."""
+def _take(writer: _Writer, own: Any) -> None:
+    """Runs parts until all are claimed, in the thread of a number."""
     builder = writer.builder
     with writer.repeated() as (_, leave):
         ticket = writer.read(Team.TICKET)
@@ -96,7 +98,7 @@ def _take(writer: _Writer) -> None:
         lowered = builder.sub(ticket, WORD(1))
         swapped = builder.cmpxchg(writer.at(Team.TICKET), ticket, lowered, "seq_cst", "seq_cst")
         with builder.if_then(builder.extract_value(swapped, 1)):
-            _run(builder, kernel, builder.sub(left, WORD(1)), WORD(1), data)
+            _run(builder, kernel, builder.sub(left, WORD(1)), WORD(1), data, own)
             builder.atomic_rmw("add", writer.at(Team.DONE), WORD(1), "seq_cst")
 
 
@@ -146,32 +148,39 @@ class _Writer:
         """Calls a function of the system's library with the addresses of words."""
         self.builder.call(self.declared(name, NUMBER, [WORD.as_pointer()] * len(words)), [self.at(w) for w in words])
 
-    def unclaimed(self) -> Any:
-        return self.builder.and_(self.read(Team.TICKET), WORD(UNCLAIMED))
+    def take(self, own: Any) -> None:
+        self.builder.call(_function(self.builder.module, "team_take", [WORD], _take), [own])
+
+    def is_work(self, own: Any) -> Any:
+        """Whether there are parts that the thread of a number may take: those with a kernel have memory for so many."""
+        builder = self.builder
+        some = builder.icmp_signed(">", builder.and_(self.read(Team.TICKET), WORD(UNCLAIMED)), WORD(0))
+        return builder.and_(some, builder.icmp_signed("<", own, self.read(Team.THREADS)))
 
     def serve(self) -> None:
         builder = self.builder
+        own = builder.add(builder.atomic_rmw("add", self.at(Team.MEMBERS), WORD(1), "seq_cst"), WORD(1))
         with self.repeated():
             with self.repeated() as (looks, leave):
-                work = builder.icmp_signed(">", self.unclaimed(), WORD(0))
+                work = self.is_work(own)
                 tired = builder.icmp_signed(">=", looks, WORD(LOOKS))
                 builder.cbranch(builder.or_(work, tired), leave, more := self.block("more"))
                 builder.position_at_end(more)
                 self.wait(looks)
-            with builder.if_else(builder.icmp_signed(">", self.unclaimed(), WORD(0))) as (some, none):
+            with builder.if_else(self.is_work(own)) as (some, none):
                 with some:
-                    builder.call(_function(builder.module, "team_take", [], _take), [])
+                    self.take(own)
                 with none:
-                    self.sleep()
+                    self.sleep(own)
 
-    def sleep(self) -> None:
+    def sleep(self, own: Any) -> None:
         """Until there is a part to take. Who hands some out looks for sleepers after that, and a sleeper for parts
         after it is known to be one: one of them sees the other."""
         builder = self.builder
         self.system("pthread_mutex_lock", Team.MUTEX)
         builder.atomic_rmw("add", self.at(Team.ASLEEP), WORD(1), "seq_cst")
         with self.repeated() as (_, leave):
-            builder.cbranch(builder.icmp_signed("==", self.unclaimed(), WORD(0)), asleep := self.block("asleep"), leave)
+            builder.cbranch(self.is_work(own), leave, asleep := self.block("asleep"))
             builder.position_at_end(asleep)
             self.system("pthread_cond_wait", Team.CONDITION, Team.MUTEX)
         builder.atomic_rmw("sub", self.at(Team.ASLEEP), WORD(1), "seq_cst")

@@ -20,7 +20,9 @@ class Team(IntEnum):
     DONE = 16  # parts
     ADDRESS = 32  # of the kernel
     CONTEXT = 33
+    THREADS = 34  # that take part, by their numbers
     ASLEEP = 48  # threads
+    MEMBERS = 49  # threads that help, each of which has the number that it found here
     MUTEX = 64  # of the system's
     CONDITION = 96
     END = 128

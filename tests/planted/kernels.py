@@ -203,7 +203,7 @@ FAULTS = (
     ),
     Fault(
         "the first step of a shared loop is taken like the others", "missing guard", "lower/together.py",
-        "decide(_where(first, False, chosen), others)", "decide(_where(first, True, chosen), others)",
+        "decide(_where(first, False, chosen, scope.write), others)", "decide(_where(first, True, chosen, scope.write), others)",
         ("tests/test_together.py::test_what_a_step_decides_is_decided_before_its_loop",),
         "it would read one before it",
     ),
