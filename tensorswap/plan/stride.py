@@ -74,10 +74,12 @@ def _scattered(draft: Draft, statement: ir.Statement) -> tuple[ir.Statement, lis
         return values.get(node.name, node) if isinstance(node, ir.Index) else node
 
     made = ir.map_statement(ir.map_statement(replace(statement, guard=conjunction(atoms)), change), again)
-    reads = always_read(made.value, *conjuncts(made.guard))  # others are in bounds where they are read
+    reads = list(always_read(made.value, *conjuncts(made.guard)))  # others are in bounds where they are read
     inside = [b for access in (made.target, *reads) for b in bounds_of(draft.sizes, access)]
     names = [quotient.name for _, _, quotient in solved.values()]
     others = [atom for atom in conjuncts(made.guard) if not _holds(draft, atom, names)]
+    if set(reads).issuperset(made.reads):
+        others = [atom for atom in others if not isinstance(atom, ir.Inside)]  # its bounds are told
     return replace(made, guard=conjunction([*inside, *others])), names
 
 
