@@ -149,7 +149,7 @@ class Executable:
     @cached_property
     def parts(self) -> list[int]:
         """In how many parts each kernel runs, of which threads take one after the other."""
-        return [threads * self.pieces(kernel, threads) for kernel, threads in zip(self.kernels, self.crews, strict=True)]
+        return [crew * self.pieces(kernel, crew) for kernel, crew in zip(self.kernels, self.crews, strict=True)]
 
     def pieces(self, kernel: Lowered, threads: int) -> int:
         """Parts for each thread. They are fixed before a kernel starts, and so is what it makes, to the bit."""

@@ -27,8 +27,8 @@ LOOKS = 20000  # looks at the ticket before a thread goes to sleep: some millise
 
 
 def launch(builder: Any, node: Statement, args: Sequence[Any]) -> None:
-    """Writes a launch: kernel(start, size, thread, context) runs over all parts, on several threads if there are. Or what
-    a thread does for ever that helps: it looks for parts to take, and sleeps when there are none."""
+    """Writes a launch: kernel(start, size, thread, context) runs over all parts, on several threads if there are. Or
+    what a thread does for ever that helps: it looks for parts to take, and sleeps when there are none."""
     if isinstance(node, Serve):
         _Writer(builder).serve()
         return
