@@ -26,6 +26,7 @@ from ..plan.work import are_few
 from .expression import Expressions
 from .layout import Layout
 
+TURNING = 32  # steps of a sum below which sums are not worth turning, where they lie otherwise than their vectors
 WORTHWHILE = 4  # steps of the sum below which a tile's start and end cost more than its middle
 REUSE = 13  # rows that a packed panel must serve to be worth its packing
 MANY = 96  # the same, if what is packed is near anyway
@@ -336,7 +337,8 @@ class Trial:
 
     def judged(self) -> tuple[tuple[float, ...], Contraction] | None:
         """How good these roles are, and the roles with the form of tile for them."""
-        if len(self.partial) > 1 or (not self.contiguous and self.steps < 32):
+        at_once = math.prod(self.layout.typical(i) for i in self.found.summed)
+        if len(self.partial) > 1 or (not self.contiguous and at_once < TURNING):
             return None
         b = self.second() if self.of_b[self.found.column] else None
         if b is None:
