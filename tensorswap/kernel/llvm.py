@@ -633,9 +633,8 @@ def _is_few(node: ir.Statement) -> bool:
 
 def _pairs(body: ir.Body, start: Any, stop: Any) -> bool:
     """Whether two vectors of a loop's steps are better than one: they wait for a function of many instructions, their
-    values have room in registers, and few or no steps are left over. Vectors of 64 bytes are not: they keep the ports
-    of a CPU busy by themselves (see benchmarks/results/cpus.md)."""
-    if registers().count < 32 or registers().bytes == 64:
+    values have room in registers, and few or no steps are left over."""
+    if registers().count < 32:
         return False
     if sum(isinstance(n, ir.Set | ir.Store) for n in ir.statements(body)) > ASIDE:
         return False
