@@ -400,9 +400,11 @@ class Trial:
         return self.bytes_of(operand) >= FAR
 
     def together(self, a: Operand, b: Operand) -> tuple[Operand, Operand]:
-        """Tiles that multiply by lanes like to step through both tensors at one pace: a second one that lies in several
-        pieces is packed for them."""
-        if a.mode is Mode.SCALAR or b.mode is not Mode.DIRECT or self.runs_as_one(self.of_b):
+        """Tiles that multiply by lanes of registers like to step through both tensors at one pace: a second one that
+        lies in several pieces is packed for them."""
+        if not registers().by_lane or self.runs_as_one(self.of_b):
+            return a, b
+        if a.mode is Mode.SCALAR or b.mode is not Mode.DIRECT:
             return a, b
         if a.mode is Mode.PACKED and self.returns(b):
             return a, b
@@ -433,14 +435,18 @@ class Trial:
     def thrashes(self, moves: dict[str, int]) -> bool:
         """Whether the lines of memory that the steps of a sum touch drive each other out of the nearest cache: there
         are too many, or they are apart by a power of two."""
-        last = self.order[-1]
-        step, steps = abs(moves[last]) * self.itemsize, self.layout.typical(last)
+        step, steps = self.innermost(moves)
         return (steps >= 64 and step >= 1024 and step % 512 == 0) or (step > LINE and steps * LINE > NEAR)
 
     def jumps(self, moves: dict[str, int]) -> bool:
         """Whether each of many steps of a sum touches a line of memory of its own, in which others find nothing."""
-        last = self.order[-1]
-        return abs(moves[last]) * self.itemsize > LINE and self.layout.typical(last) >= LONG
+        step, steps = self.innermost(moves)
+        return step > LINE and steps >= LONG
+
+    def innermost(self, moves: dict[str, int]) -> tuple[int, float]:
+        """Of the loop that runs inside the others: how many bytes a step is, and how many steps there are."""
+        last = next((i for i in reversed(self.order) if self.layout.weight(i) > 1), self.order[-1])
+        return abs(moves[last]) * self.itemsize, self.layout.typical(last)
 
     def ahead(self, operand: Operand, moves: dict[str, int], limit: int) -> int | None:
         """The outermost level of the nest at which the panels of an operand can be packed, if that is any gain: they
