@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,6 +47,7 @@ from .plain import PlainWriter
 from .reduction import accumulated, combined, first_value
 from .register_blocks import Chunks, at_once, chunks_of, held_by, parted
 from .roles import Roles
+from .rows import Rows, in_rows
 from .scope import Scope
 from .together import Shared, grouped, write_together
 
@@ -158,7 +159,14 @@ class KernelWriter:
         scope.add(*body)
 
     def items(self, nest: Nest, level: int) -> None:
-        for item in grouped(nest.items, self.scope):
+        for found in in_rows(nest.items, self.scope):
+            if isinstance(found, Rows):
+                self.rows(found)
+            else:
+                self.others(found, level)
+
+    def others(self, items: Sequence[Nest | ir.Item], level: int) -> None:
+        for item in grouped(items, self.scope):
             if isinstance(item, Nest):
                 self.inner_nest(item, level + 1)
             elif isinstance(item, Shared):
@@ -360,6 +368,27 @@ class KernelWriter:
         with self.scope.collected() as body:
             write_together(shared, self.scope, self.plain.assign_one, stores)
         self.scope.add(self.outlined(comment, body))
+
+    def rows(self, found: Rows) -> None:
+        """Statements that run along one row after the other."""
+        scope = self.scope
+        for statement in found.statements:
+            self.fill(statement)
+        comment = "; ".join(self.renamed(statement) for statement in found.statements)
+        with scope.collected() as body, ExitStack() as around:
+            for depth, index in enumerate(found.outer):
+                around.enter_context(scope.loop(index, *scope.range(index, [], found.outer[:depth])[:2]))
+            scope.fixed.update(found.outer)
+            for part in grouped(found.statements, scope):
+                if isinstance(part, Shared):
+                    stores = [self.stores(statement) for statement in part.statements]
+                    write_together(part, scope, self.plain.assign_one, stores)
+                else:
+                    assert isinstance(part, Planned)
+                    self.plain.emit(part, self.stores(part))
+            scope.fixed.difference_update(found.outer)
+        scope.add(self.outlined(comment, body))
+        self.alive.passes(found.statements, self.alive.moment)
 
     # -- first values
 

@@ -24,7 +24,7 @@ from ..plan.nest import Nest
 from .expression import Expressions
 from .flatten import flattened
 from .layout import Layout
-from .loops import loop_order
+from .loops import bounds_alone, loop_order
 from .once import always_called
 from .reduction import accumulated, combined, loaded, put
 from .scope import Scope
@@ -121,9 +121,9 @@ def loops_shared(item: Item, scope: Scope, fixed: AbstractSet[str]) -> list[str]
     `fixed` are indices of loops around it, or inside these."""
     if not isinstance(item, Planned) or item.operator.startswith("arg"):
         return None
-    if item.guard is not None and not _decided_by(item.guard, fixed):
-        return None
     free = {i for i in item.indices if i not in fixed}
+    if not all(_decided_by(atom, fixed) or _bounds(atom, free, scope) for atom in conjuncts(item.guard)):
+        return None
     each = free <= {e.name for e in item.target.indices if isinstance(e, ir.Index)}
     whole = item.operator != "=" and not ir.index_names(item.target) & free
     if not each and not whole:
@@ -134,6 +134,11 @@ def loops_shared(item: Item, scope: Scope, fixed: AbstractSet[str]) -> list[str]
     if len(free) > 1 and flattened(item, scope.layout, {*fixed, *scope.strips}) is not item:
         return None
     return [i for i in loop_order(item, scope) if i in free]
+
+
+def _bounds(atom: Expr, free: AbstractSet[str], scope: Scope) -> bool:
+    """Whether a condition bounds the only loop that a statement may share."""
+    return len(free) == 1 and free <= ir.index_names(atom) and bounds_alone(scope, next(iter(free)), (atom,), [])
 
 
 def _asks_values(condition: Expr) -> bool:
@@ -150,14 +155,20 @@ def _joins(statement: Planned, shared: Shared) -> bool:
     """Whether no point of the statement meets another point of those before it."""
     if len(shared.statements) >= MOST:
         return False
-    for other in shared.statements:
-        meetings = [(other.target, access) for access in statement.reads]
-        meetings += [(access, statement.target) for access in other.reads]
-        if not _add_up_alike(statement, other, shared.order):
-            meetings.append((other.target, statement.target))
-        if not all(_apart(a, b, shared.order) for a, b in meetings if a.tensor == b.tensor):
-            return False
-    return True
+    return all(
+        meet_apart(statement, other, shared.order, _add_up_alike(statement, other, shared.order))
+        for other in shared.statements
+    )
+
+
+def meet_apart(statement: Planned, other: Planned, order: list[str], alike: bool = False) -> bool:
+    """Whether points of two statements meet at the same point of some loops alone; targets that add up alike do not
+    count."""
+    meetings = [(other.target, access) for access in statement.reads]
+    meetings += [(access, statement.target) for access in other.reads]
+    if not alike:
+        meetings.append((other.target, statement.target))
+    return all(_apart(a, b, order) for a, b in meetings if a.tensor == b.tensor)
 
 
 def _add_up_alike(one: Planned, other: Planned, order: list[str]) -> bool:
@@ -189,7 +200,8 @@ def write_together(shared: Shared, scope: Scope, assign: Callable[[Planned, bool
             decide(_where(first, False, chosen, scope.write), others)
         scope.add(If(scope.write.truth(first), tuple(then), tuple(otherwise)))
 
-    with scope.when([scope.write.truth(atom) for atom in conjuncts(shared.guard)]):
+    before = [atom for atom in conjuncts(shared.guard) if _decided_by(atom, scope.fixed)]
+    with scope.when([scope.write.truth(atom) for atom in before]):
         decide(shared, _decided_before(shared, scope)[:DECIDED])
 
 
@@ -225,7 +237,7 @@ def _write(
     with ExitStack() as around:
         for index in shared.order:
             loop = scope.innermost_loop if index == shared.order[-1] else scope.loop
-            around.enter_context(loop(index, *scope.range(index, [], [])[:2]))
+            around.enter_context(loop(index, *scope.range(index, list(conjuncts(shared.guard)), [])[:2]))
         for number, statement in enumerate(shared.statements):
             inner, again = short[number], _needed_again(number, shared.statements, scope)
             scope.hold([node for node in again if not ir.index_names(node) & {*inner}])
