@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -74,6 +75,24 @@ def test_if_nobody_comes_one_thread_does_all(monkeypatch: pytest.MonkeyPatch, tm
         "assert started\n"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "expected.npz")], check=True, timeout=120)
+
+
+def test_threads_beyond_those_of_a_kernel_stay_away() -> None:
+    """Of four threads, the two that a kernel is made for take its parts: it has memory for so many."""
+    code = (
+        "import numpy as np, tensorswap as ts\n"
+        "from tensorswap.run import call, execute, tuning\n"
+        "tuning.PARALLEL, execute.PIECE, call.threads = 0, 1, lambda: 2\n"
+        "program = ts.program('E[i,j] = exp(X[i,j])\\nZ[i] += E[i,j]\\nY[i,j] = E[i,j] / Z[i]\\nreturn Y')\n"
+        "X = np.random.default_rng(0).standard_normal((4000, 300))\n"
+        "made = program.executable(X=X)\n"
+        "assert max(made.crews) == 2 < max(made.parts) and any(kernel.scratch for kernel in made.kernels)\n"
+        "expected = np.exp(X) / np.exp(X).sum(axis=1, keepdims=True)\n"
+        "for _ in range(40):\n"
+        "    np.testing.assert_allclose(program(X=X), expected)\n"
+    )
+    environment = {**os.environ, "NUMBA_NUM_THREADS": "4"}
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120, env=environment)
 
 
 def test_calls_from_many_threads_of_python(monkeypatch: pytest.MonkeyPatch) -> None:

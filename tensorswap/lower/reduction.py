@@ -57,7 +57,7 @@ def reduction(scope: Scope, statement: ir.Statement, order: list[str], reduced: 
     dtype = accumulated(target.tensor, scope.layout)
     held = dict(write.held)
     ranges, remaining = ranges_of(scope, statement, order)
-    summand, factor = _taken_out(scope, statement, reduced, dtype)
+    summand, factor = taken_out(scope, statement, reduced, dtype)
     split = len(order) - len(reduced)
     with ExitStack() as around:
         for index, bounds in zip(order[:split], ranges[:split], strict=True):
@@ -75,16 +75,21 @@ def reduction(scope: Scope, statement: ir.Statement, order: list[str], reduced: 
             scope.hold(repeated([summand], write.held))
             scope.add(Set(total, combined(statement.operator, total, write.value(summand, dtype))))
         write.held = outside  # a divisor that is taken out may stand in the summand too, where a variable has it
-        if factor is not None:
-            over, under = factor
-            scope.add(Set(total, total * write.value(over, dtype) / write.value(under, dtype)))
+        multiply(total, factor, scope, dtype)
         if not store:  # at the end: what was there may be large, and small terms added to it one by one would be lost
             scope.add(Set(total, combined(statement.operator.replace("-", "+"), loaded(target, write), total)))
         put(target, total, scope)
     write.held = held
 
 
-def _taken_out(
+def multiply(total: Variable, factor: tuple[Expr, Expr] | None, scope: Scope, dtype: np.dtype[Any]) -> None:
+    """A sum gets what was taken out of it."""
+    if factor is not None:
+        over, under = (scope.write.value(part, dtype) for part in factor)
+        scope.add(Set(total, total * over / under))
+
+
+def taken_out(
     scope: Scope, statement: ir.Statement, reduced: list[str], dtype: np.dtype[Any]
 ) -> tuple[Expr, tuple[Expr, Expr] | None]:
     """What a sum adds up, and the factors and divisors that it does not run over, which are applied to the sum.

@@ -26,7 +26,7 @@ from .flatten import flattened
 from .layout import Layout
 from .loops import bounds_alone, loop_order
 from .once import always_called
-from .reduction import accumulated, combined, loaded, put
+from .reduction import accumulated, combined, loaded, multiply, put, taken_out
 from .scope import Scope
 
 MOST = 48  # statements in one loop: registers are few, and compilers slow
@@ -229,6 +229,7 @@ def _write(
     """`short` are the loops that stand inside for each statement."""
     write, held = scope.write, dict(scope.write.held)
     totals: dict[int, Variable] = {}
+    factors: dict[int, tuple[Expr, Expr] | None] = {}
     for number, statement in enumerate(shared.statements):
         if shared.order and not ir.index_names(statement.target) & set(shared.order):
             dtype = accumulated(statement.target.tensor, scope.layout)
@@ -242,8 +243,10 @@ def _write(
             inner, again = short[number], _needed_again(number, shared.statements, scope)
             scope.hold([node for node in again if not ir.index_names(node) & {*inner}])
             if number in totals:
+                dtype = accumulated(statement.target.tensor, scope.layout)
+                summand, factors[number] = taken_out(scope, statement, [*shared.order, *inner], dtype)
                 with _loops(inner, scope):
-                    value = write.value(statement.value, accumulated(statement.target.tensor, scope.layout))
+                    value = write.value(summand, dtype)
                     scope.add(Set(totals[number], combined(statement.operator, totals[number], value)))
             else:
                 _write_one(statement, inner, scope, assign, stores[number])
@@ -252,6 +255,7 @@ def _write(
     write.held = held
     for number, total in totals.items():
         target, operator = shared.statements[number].target, shared.statements[number].operator
+        multiply(total, factors[number], scope, accumulated(target.tensor, scope.layout))
         old = None if stores[number] else loaded(target, write)
         put(target, total if old is None else combined(operator.replace("-", "+"), old, total), scope)
 
