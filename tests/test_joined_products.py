@@ -29,13 +29,12 @@ TEXTS = [
     "Y[i,r] += A[i,j,k] * P[j,k,r]",
     "P[j,k,r] += A[i,j,k] * Y[i,r]",
 ]
-# An axis of the target, or of a tensor, that is longer than its index.
-LONGER = ["size(Y, 2) = 23", "size(Y, 3) = 23", "size(X, 3) = 29", "size(W, 1) = 29", "size(B, 1) = 29"]
+LONGER = ["size(Y, 1) = 23", "size(Y, 2) = 23", "size(Y, 3) = 23"]  # an axis of the target that its index does not fill
 
 
 @settings(max_examples=40, deadline=None)  # each compiles
 @given(
-    st.sampled_from(TEXTS), st.sampled_from(["", *LONGER]),
+    st.sampled_from(TEXTS), st.sampled_from(["", "", "", *LONGER]),
     st.lists(st.sampled_from([1, 2, 3, 5, 8, 16, 17, 21]), min_size=12, max_size=12),
     st.sampled_from([np.float32, np.float64]), st.booleans(),
 )  # fmt: skip
