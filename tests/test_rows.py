@@ -112,6 +112,8 @@ def test_a_softmax_has_one_loop_over_rows() -> None:
 
 
 def test_what_reads_other_rows_waits_for_all_of_them() -> None:
-    program = ts.program("B[h,i,j] = A[h,i,j] * 2\nC[h,i,j] = B[h,i,j] + B[h,j,i]\nreturn C")
-    array = np.random.default_rng(0).standard_normal((2, 40, 40))
-    np.testing.assert_allclose(program(A=array), 2 * (array + array.transpose(0, 2, 1)))
+    program = ts.program("B[h,i,j] = A[h,i,j] * r[h,i]\nC[h,i,j] = B[h,i,j] + B[h,j,i]\nreturn C")
+    numbers = np.random.default_rng(0)
+    array, factor = numbers.standard_normal((2, 40, 40)), numbers.standard_normal((2, 40))
+    made = array * factor[:, :, None]
+    np.testing.assert_allclose(program(A=array, r=factor), made + made.transpose(0, 2, 1))

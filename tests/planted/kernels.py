@@ -134,9 +134,9 @@ FAULTS = (
         "gradients would lack what a part of the batch adds to them",
     ),
     Fault(
-        "a joined loop that ends within an axis", "wrong bound", "lower/flatten.py",
-        "                if not whole:\n                    return False\n",
-        "",
+        "loops are joined that do not run through memory as one", "wrong index", "lower/flatten.py",
+        "if steps[outer] != steps[inner] * sizes[inner]:",
+        "if steps[outer] and steps[outer] < steps[inner] * sizes[inner]:",
         ("tests/test_joined_products.py::test_values_and_gradients",),
         "a product would run on into the next row",
     ),
