@@ -96,7 +96,7 @@ def test_steps_that_all_threads_share(monkeypatch: pytest.MonkeyPatch) -> None:
     arrays = {"X": NUMBERS.standard_normal(100_000) * 0.01, "a": np.arange(4) * 0.1, "x0": 0.3}
     plan = str(program.plan(arrays))
     assert "m[0] = 0" in plan
-    assert "the copies of m that the other threads have made are added to it" in plan
+    assert "the copies of m that the other parts have made are added to it" in plan
     check_compiled(program, arrays)
 
 

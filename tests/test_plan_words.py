@@ -62,7 +62,7 @@ def test_copies_of_threads_are_told_in_words(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("tensorswap.run.call.threads", lambda: 2)
     program = ts.program("Y[b,o] += X[b,i] * W[o,i]\nloss += Y[b,o] ** 2").grad(wrt=["W"])
     plan = program.plan(X=(4000, 60), W=(30, 60))
-    assert "the copies of W.grad that the other threads have made are added to it" in str(plan)
+    assert "the copies of W.grad that the other parts have made are added to it" in str(plan)
     check_plan_is_readable(plan)
 
 
