@@ -34,7 +34,7 @@ MADE: dict[str, tuple[Program, dict[str, Any]]] = {
 }
 
 NAME = r"[a-zA-Z_]\w*(\.\w+)*(:\d+)?"  # W:1 is an axis of W that no index has to itself
-FACTOR = rf"(\d+|{NAME}|\(threads-1\))"
+FACTOR = rf"(\d+|{NAME}|\(parts-1\))"
 
 
 def check_plan_is_readable(plan: PlanTable) -> None:
