@@ -59,6 +59,8 @@ def _runs(items: Sequence[Item], scope: Scope) -> Iterator[tuple[list[str] | Non
             continue
         if pending:
             yield rows, pending
+        if own is not None and adds_up_rows(item, own):
+            own = None  # alone, it takes several rows at a time
         rows, pending = own, [item]
     if pending:
         yield rows, pending
@@ -73,13 +75,22 @@ def _outer_loops(item: Item, scope: Scope) -> list[str] | None:
         return None
     *outer, last = order
     bare = {e.name for e in item.target.indices if isinstance(e, ir.Index)}
-    if not bare.issuperset(outer) or (last in ir.index_names(item.target) and last not in bare):
+    if last in ir.index_names(item.target) and last not in bare:
+        return None
+    if not bare.issuperset(outer) and not adds_up_rows(item, outer):
         return None
     atoms = conjuncts(item.guard)
     if not all(last in ir.index_names(atom) for atom in atoms) or not bounds_alone(scope, last, atoms, outer):
         return None
     longer = flattened(item, scope.layout, {*scope.fixed, *scope.strips}) is not item
     return None if longer or (last not in bare and _is_product(item, outer)) else outer
+
+
+def adds_up_rows(item: Item, outer: list[str]) -> bool:
+    """Whether a statement adds all rows to one, as the gradient of a bias does."""
+    if not isinstance(item, Planned) or item.operator not in ir.SUM or item.guard is not None:
+        return False
+    return not ir.index_names(item.target).intersection(outer) and len(item.target.indices) == 1
 
 
 def _is_product(item: Planned, outer: list[str]) -> bool:
