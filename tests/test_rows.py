@@ -103,6 +103,16 @@ def test_a_quotient_of_a_sum_beside_another(size: int) -> None:
     check(program, arrays)
 
 
+def test_a_sum_over_rows_beside_what_makes_them() -> None:
+    program = ts.program("E[i,j] = exp(A[i,j] - r[i])\nb[j] += E[i,j]\nq[i] += E[i,j] * A[i,j]")
+    numbers = np.random.default_rng(0)
+    for rows in (5, 40):
+        arrays = {"A": numbers.random((rows, 33)), "r": numbers.random(rows)}
+        parts = program.source(arrays).split("@compiled")
+        assert any("exp" in part and "a0[i1] = a0[i1] + " in part for part in parts)
+        check(program, arrays)
+
+
 def test_a_softmax_has_one_loop_over_rows() -> None:
     program = ts.program(SOFTMAX.format(guard="j <= i"))
     source = program.source(S=(3, 40, 40))

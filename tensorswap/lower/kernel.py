@@ -47,7 +47,7 @@ from .plain import PlainWriter
 from .reduction import accumulated, combined, first_value
 from .register_blocks import Chunks, at_once, chunks_of, held_by, parted
 from .roles import Roles
-from .rows import Rows, adds_up_rows, in_rows
+from .rows import Rows, in_rows
 from .scope import Scope
 from .together import Shared, grouped, write_together
 
@@ -375,21 +375,16 @@ class KernelWriter:
         for statement in found.statements:
             self.fill(statement)
         comment = "; ".join(self.renamed(statement) for statement in found.statements)
-        stores = {id(statement): self.stores(statement) for statement in found.statements}
         with scope.collected() as body, ExitStack() as around:
-            for statement in found.statements:
-                if stores[id(statement)] and adds_up_rows(statement, found.outer):
-                    self.plain.first_values(statement)
-                    stores[id(statement)] = False
             for depth, index in enumerate(found.outer):
                 around.enter_context(scope.loop(index, *scope.range(index, [], found.outer[:depth])[:2]))
             scope.fixed.update(found.outer)
             for part in grouped(found.statements, scope):
                 if isinstance(part, Shared):
-                    write_together(part, scope, self.plain.assign_one, [stores[id(s)] for s in part.statements])
+                    write_together(part, scope, self.plain.assign_one, [self.stores(s) for s in part.statements])
                 else:
                     assert isinstance(part, Planned)
-                    self.plain.emit(part, stores[id(part)])
+                    self.plain.emit(part, self.stores(part))
             scope.fixed.difference_update(found.outer)
         scope.add(self.outlined(comment, body))
         self.alive.passes(found.statements, self.alive.moment)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ..kernel.ir import Role
 from ..language import ir
 from ..language.build import conjuncts
 from ..plan.first_writes import Planned
@@ -59,7 +60,7 @@ def _runs(items: Sequence[Item], scope: Scope) -> Iterator[tuple[list[str] | Non
             continue
         if pending:
             yield rows, pending
-        if own is not None and adds_up_rows(item, own):
+        if own is not None and _adds_up_rows(item, own, scope):
             own = None  # alone, it takes several rows at a time
         rows, pending = own, [item]
     if pending:
@@ -77,7 +78,7 @@ def _outer_loops(item: Item, scope: Scope) -> list[str] | None:
     bare = {e.name for e in item.target.indices if isinstance(e, ir.Index)}
     if last in ir.index_names(item.target) and last not in bare:
         return None
-    if not bare.issuperset(outer) and not adds_up_rows(item, outer):
+    if not bare.issuperset(outer) and not _adds_up_rows(item, outer, scope):
         return None
     atoms = conjuncts(item.guard)
     if not all(last in ir.index_names(atom) for atom in atoms) or not bounds_alone(scope, last, atoms, outer):
@@ -86,11 +87,13 @@ def _outer_loops(item: Item, scope: Scope) -> list[str] | None:
     return None if longer or (last not in bare and _is_product(item, outer)) else outer
 
 
-def adds_up_rows(item: Item, outer: list[str]) -> bool:
-    """Whether a statement adds all rows to one, as the gradient of a bias does."""
+def _adds_up_rows(item: Item, outer: list[str], scope: Scope) -> bool:
+    """Whether a statement adds all rows to one of the part's own, as that of the gradient of a bias does."""
     if not isinstance(item, Planned) or item.operator not in ir.SUM or item.guard is not None:
         return False
-    return not ir.index_names(item.target).intersection(outer) and len(item.target.indices) == 1
+    target = item.target
+    own = scope.layout.roles.get(target.tensor) is Role.COPY  # it has its first values already
+    return own and len(target.indices) == 1 and not ir.index_names(target).intersection(outer)
 
 
 def _is_product(item: Planned, outer: list[str]) -> bool:
