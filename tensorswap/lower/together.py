@@ -83,7 +83,7 @@ def _outer_loops(item: Item, scope: Scope) -> list[str] | None:
     free = [i for i in item.indices if i not in scope.fixed]
     short = {i for i in free if i not in scope.strips and 0 < scope.layout.weight(i) <= ROUNDS}
     if not short or len(short) == len(free) or math.prod(map(scope.layout.count, short)) > ROUNDS:
-        return loops_shared(item, scope, scope.fixed)
+        return loops_shared(item, scope, scope.fixed, bounded=True)
     if item.guard is not None and ir.index_names(item.guard) & short:
         return None
     if flattened(item, scope.layout, {*scope.fixed, *scope.strips}) is not item:
@@ -116,13 +116,15 @@ def _lies_along(access: ir.Access, index: str, layout: Layout) -> bool:
     return local and layout.strides(access.tensor)[access.indices.index(ir.Index(index))] == 1
 
 
-def loops_shared(item: Item, scope: Scope, fixed: AbstractSet[str]) -> list[str] | None:
+def loops_shared(item: Item, scope: Scope, fixed: AbstractSet[str], bounded: bool = False) -> list[str] | None:
     """The loops of a statement that may share them: it computes one element at each point, or adds all up to one.
-    `fixed` are indices of loops around it, or inside these."""
+    `fixed` are indices of loops around it, or inside these. `bounded`: its guard may say where the only loop begins or
+    ends."""
     if not isinstance(item, Planned) or item.operator.startswith("arg"):
         return None
     free = {i for i in item.indices if i not in fixed}
-    if not all(_decided_by(atom, fixed) or _bounds(atom, free, scope) for atom in conjuncts(item.guard)):
+    undecided = [atom for atom in conjuncts(item.guard) if not _decided_by(atom, fixed)]
+    if not all(bounded and _bounds(atom, free, scope) for atom in undecided):
         return None
     each = free <= {e.name for e in item.target.indices if isinstance(e, ir.Index)}
     whole = item.operator != "=" and not ir.index_names(item.target) & free
