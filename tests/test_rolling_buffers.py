@@ -41,9 +41,26 @@ CASES = {  # and the slices that are kept of G; all are seven
     "what is read behind is changed before": (
         lines(UP, STEP, "b[t] = G[t,0] * 2", "Y[t] += G[t,i] * b[t]"), 7),
     "who reads it behind needs what comes before": (
-        lines(UP, STEP, "b[t] = c[t] * 2", "Y[t] += G[t,i] + b[t]"), 7),
+        lines(UP, STEP, "b[t] = c[t] * 2", "Y[t] += G[t,i] + b[t]"), 2),
     "who reads it behind reads what was made in between": (
         lines(UP, STEP, "b[t] += G[t,i] ** 2", "Y[t] += G[t,i] + b[t]"), 1),
+    "others add to the new one": (
+        lines("size(G,0) = size(t) + 1\n" + UP, "G[t+1,i] += G[t,i]", "Y[t] += G[t,i]", "G[t+1,i] += c[t] * x[i]",
+              "G[t+1,i] -= c[t] if i > 1"), 1),
+    "others add to the new one, from the old one": (
+        lines("size(G,0) = size(t) + 1\n" + UP, "G[t+1,i] += c[t] * G[t,i]", "Y[t] += G[t,i]",
+              "G[t+1,i] += G[t,i-1] if i > 0"), 2),
+    "others add to the old one": (
+        lines("size(G,0) = size(t) + 1\n" + UP, "G[t+1,i] += c[t] * G[t,i]", "Y[t] += G[t,i]", "G[t,i] += c[t]"), 7),
+    "what is added comes first": (
+        lines("size(G,0) = size(t) + 1\n" + UP, "G[t+1,i] += c[t] if i > 0", "G[t+1,i] += G[t,i]",
+              last="Y[i] = G[size(t),i]"), 7),
+    "all of it goes on": (
+        lines("size(G,0) = size(t) + 1\n" + UP, "Y[t] += G[t,i]", "G[t+1,i] += G[t,i]",
+              "G[t+1,i] += x[i] * c[t] if i > 0", "Z[t] += G[t+1,i]", last="Y[t] += Z[t]"), 1),
+    "it goes on turned": (
+        lines("size(G,0) = size(t) + 1\n" + UP, "Y[t] += G[t,i]", "G[t+1,i] += G[t,size(i)-1-i]",
+              "G[t+1,i] += x[i] * c[t]"), 2),
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from .guards_to_selects import guards_to_selects
 from .index_names import agree_on_names
 from .invariant_sums import lift_sums
 from .longer_indices import mark_longer_indices
+from .made_again import make_again
 from .merge import merge_sums
 from .operands import split_operands
 from .pad import pad_operands
@@ -46,6 +47,7 @@ PASSES: tuple[Callable[[Work], Work], ...] = (
     split_operands,
     channels_in_line,
     lay_in_line,
+    make_again,
     copy_before_change,
     readers_first,
     roll_buffers,

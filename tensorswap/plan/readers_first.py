@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..language import ir
-from .step_slices import Slices, accesses_in, along, offset
+from .step_slices import Slices, accesses_in, along, maker, offset
 from .work import Work, statements_in
 
 
@@ -31,7 +31,7 @@ def readers_first(work: Work) -> Work:
         nonlocal moved
         for writer in [s for s in items if isinstance(s, ir.Statement) and s.target.tensor not in work.loops.outputs]:
             slices = along(work, replace(block, body=tuple(items)), scope, (), writer.target.tensor)
-            if slices is None or slices.last - slices.first != 1 or len(slices.writers) != 1:
+            if slices is None or slices.last - slices.first != 1 or maker(work, slices) is not writer:
                 continue
             for reader in items[_position(items, writer) + 1 :]:
                 first, last = _position(items, writer), _position(items, reader)

@@ -11,6 +11,14 @@ for t:
     G[t,i] = f(X[t,i]);  Y[t,i] = G[t,i] * X[t,i]
 ->  G has one slice: G[0,i]
 
+Others may add to a new slice. One that begins as the old one is that:
+
+for t down:
+    G[t,i] += G[t+1,i]
+    G[t,i] += a[i] * Y[t,i]
+->  for t down:
+        G[0,i] += a[i] * Y[t,i]
+
 The last step may leave its slice out, as in most derivatives of recurrences:
 
 for t:
@@ -36,11 +44,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ..language import ir
 from ..language.bounds import numbers
 from ..language.ir import Expr, Number
-from .step_slices import Slices, accesses_in, along, offset, own_index
+from .step_slices import Slices, accesses_in, along, maker, offset, own_index
 from .work import Draft, Work, is_contraction, spanning, statements_in
 
 SMALL = 8  # numbers of a slice that zeros are written to in each step
@@ -113,22 +122,25 @@ def _counts_steps(fold: Slices) -> bool:
 
 
 def _can_fold(work: Work, fold: Slices) -> bool:
-    """Whether one statement writes each slice whole, once, before it is read, and nobody asks for older ones."""
+    """Whether one statement makes each slice, all of it, before it is read, and nobody asks for older ones."""
     size, extent = work.sizes.index[fold.block.index], work.sizes.shapes[fold.tensor][fold.axis]
-    if len(fold.writers) != 1 or size < fold.slices or extent <= fold.slices:
+    writer = maker(work, fold)
+    if writer is None or size < fold.slices or extent <= fold.slices:
         return False
-    (writer,) = fold.writers
     if not any(item is writer for item in fold.block.body):
-        return False
-    if offset(work, writer.target.indices[fold.axis], fold.block.index) != fold.newest:
         return False
     if not _newest_behind(work, fold, writer):
         return False
     if fold.unwritten and any(offset(work, p, fold.block.index) == fold.newest for p in _places_read(fold)):
         return False  # of the slice that the last step does not make
-    if fold.slices > 1 and any(is_contraction(s) for s in fold.statements):
+    if fold.slices > 1 and any(map(partial(_is_tiled, fold), fold.statements)):
         return False  # register tiles need places that are sums of indices
     return _writes_whole_slice(work, writer, fold) and _meets_what_is_kept(work, fold, size)
+
+
+def _is_tiled(fold: Slices, statement: ir.Statement) -> bool:
+    """Whether it is a sum of products within a step."""
+    return is_contraction(statement) and not {*ir.candidates(statement)} <= {fold.block.index, *fold.around}
 
 
 def _asked(work: Work) -> set[tuple[str, int | None]]:
@@ -242,7 +254,7 @@ def _folded(work: Work, folds: list[Slices]) -> Work:
     draft = Draft(work)
     block = folds[0].block
     of = {fold.tensor: fold for fold in folds}
-    begins = {fold.tensor: _first_writers(work, fold) if fold.emptied else fold.writers for fold in folds}
+    begins = {fold.tensor: _first_writers(work, fold) if fold.emptied else fold.writers[:1] for fold in folds}
     zeros = [_zeros(draft, fold) for fold in folds if not begins[fold.tensor]]
 
     def change(node: Expr) -> Expr:
@@ -260,7 +272,9 @@ def _folded(work: Work, folds: list[Slices]) -> Work:
 
     def changed(statement: ir.Statement, _: tuple[ir.Block, ...]) -> list[ir.Item]:
         made = ir.map_statement(statement, change)
-        return [_stored(made) if any(s is statement for s in begins.get(statement.target.tensor, ())) else made]
+        if not any(s is statement for s in begins.get(statement.target.tensor, ())):
+            return [made]
+        return [] if _goes_on_as_it_is(statement, of[statement.target.tensor]) else [_stored(made)]
 
     def body(items: tuple[ir.Item, ...]) -> Iterator[ir.Item]:
         for item in items:
@@ -274,6 +288,17 @@ def _folded(work: Work, folds: list[Slices]) -> Work:
     for fold in folds:
         shapes[fold.tensor] = tuple(fold.slices if k == fold.axis else n for k, n in enumerate(shapes[fold.tensor]))
     return replace(found, sizes=replace(found.sizes, shapes=shapes))
+
+
+def _goes_on_as_it_is(statement: ir.Statement, fold: Slices) -> bool:
+    """Whether a new slice begins as the old one, in whose place it stands."""
+    value = statement.value
+    if not fold.in_place or statement.operator == "-=" or statement.guard is not None:
+        return False
+    if not isinstance(value, ir.Access) or value.tensor != fold.tensor:
+        return False
+    places = zip(value.indices, statement.target.indices, strict=True)
+    return all(a == b for axis, (a, b) in enumerate(places) if axis != fold.axis)
 
 
 def _stored(statement: ir.Statement) -> ir.Statement:

@@ -69,6 +69,15 @@ def along(work: Work, block: ir.Block, scope: tuple[ir.Item, ...], around: tuple
     return None
 
 
+def maker(work: Work, fold: Slices) -> ir.Statement | None:
+    """The statement that makes the newest slice, to which others may add afterwards; None if they do more."""
+    first, *others = fold.writers
+    added = all(s.operator in ("+=", "-=") for s in others)
+    places = (s.target.indices[fold.axis] for s in fold.writers)
+    newest = all(offset(work, place, fold.block.index) == fold.newest for place in places)
+    return first if added and newest else None
+
+
 def own_index(accesses: list[ir.Access], axis: int) -> str | None:
     """The index that every access has as its place on an axis."""
     names = {ir.bare(access.indices[axis]) for access in accesses}
@@ -94,9 +103,9 @@ def _unwritten(work: Work, fold: Slices) -> int:
 
 def _replaces(work: Work, fold: Slices) -> bool:
     """Whether nothing reads an element of the old slice after the one of the new slice that takes its place."""
-    if fold.last - fold.first != 1 or len(fold.writers) != 1:
+    writer = maker(work, fold)
+    if fold.last - fold.first != 1 or writer is None:
         return False
-    (writer,) = fold.writers
     own = [e for k, e in enumerate(writer.target.indices) if k != fold.axis]
     if not {*writer.indices} <= {fold.block.index, *(ir.bare(e) for e in own)}:
         return False  # a sum reads the old element at each of its points
