@@ -14,7 +14,7 @@ from .registers import registers
 from .tile import NUMBER, stays_rolled
 
 HALF = 32  # bytes of a vector where memory is waited for: twice as many lie across two lines of it
-MUCH = 2  # operations for each number
+MUCH = 1  # operation for each number
 SHORT = 16  # bytes of one that any machine has
 SIDE_BY_SIDE = 4  # vectors of a round, if steps are short: a jump counts beside them, and additions wait for each other
 LANE = llvm.IntType(32)

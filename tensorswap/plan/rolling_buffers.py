@@ -291,14 +291,9 @@ def _folded(work: Work, folds: list[Slices]) -> Work:
 
 
 def _goes_on_as_it_is(statement: ir.Statement, fold: Slices) -> bool:
-    """Whether a new slice begins as the old one, in whose place it stands."""
-    value = statement.value
-    if not fold.in_place or statement.operator == "-=" or statement.guard is not None:
-        return False
-    if not isinstance(value, ir.Access) or value.tensor != fold.tensor:
-        return False
-    places = zip(value.indices, statement.target.indices, strict=True)
-    return all(a == b for axis, (a, b) in enumerate(places) if axis != fold.axis)
+    """Whether a new slice begins as the old one, in whose place it stands: there, each element reads its own alone."""
+    plain = statement.operator != "-=" and statement.guard is None
+    return fold.in_place and plain and isinstance(statement.value, ir.Access) and statement.value.tensor == fold.tensor
 
 
 def _stored(statement: ir.Statement) -> ir.Statement:

@@ -72,21 +72,25 @@ class _Copies:
         self.made: list[ir.Statement] = []
 
     def read_in(self, statement: ir.Statement, along: ir.Index) -> ir.Statement:
-        """The statement with copies in the place of inputs whose elements lie otherwise, where that is worthwhile."""
+        """The statement with copies in the place of inputs whose elements lie otherwise, where that is worthwhile: not
+        where other tensors would be read with jumps all the same."""
         points = self.draft.volume(statement.indices)
+        jumping = [a for a in statement.reads if a.indices.count(along) == 1 and a.indices[-1] != along]
+        turned = [a for a in jumping if a.tensor in self.inputs and self.is_small(a.tensor, points)]
+        if any(a not in turned and a.indices[-1] in map(ir.Index, ir.candidates(statement)) for a in jumping):
+            return statement
 
         def change(node: Expr) -> Expr:
-            if not isinstance(node, ir.Access) or node.tensor not in self.inputs:
-                return node
-            if node.indices.count(along) != 1 or node.indices[-1] == along:
-                return node
-            if points < WORTHWHILE * math.prod(self.draft.sizes.shapes[node.tensor]):
+            if not isinstance(node, ir.Access) or node not in turned:
                 return node
             axis = node.indices.index(along)
             places = [*(e for k, e in enumerate(node.indices) if k != axis), along]
             return ir.Access(self.copy(node.tensor, axis), tuple(places))
 
         return replace(statement, value=ir.transform(statement.value, change))
+
+    def is_small(self, tensor: str, points: int) -> bool:
+        return points >= WORTHWHILE * math.prod(self.draft.sizes.shapes[tensor])
 
     def copy(self, tensor: str, axis: int) -> str:
         if (tensor, axis) not in self.names:

@@ -9,6 +9,7 @@ EDGES = "tests/test_edges_of_plans.py::"
 PASSES = "tests/test_passes.py::"
 REST = "tests/test_blocks_at_rest.py::"
 ROLLING = "tests/test_rolling_buffers.py::"
+AGAIN = "tests/test_made_again.py::"
 
 FAULTS = (
     Fault(
@@ -143,6 +144,26 @@ FAULTS = (
         "*(zeros if item is block else ())", "*(zeros if item is None else ())",
         (NESTED + "test_what_steps_have_for_themselves_is_kept_once[a sum over steps]",),
         "a step would add to what the one before has left",
+    ),
+    Fault(
+        "who adds to an older slice lets it roll", "skipped check", "plan/step_slices.py",
+        "return first if added and newest else None", "return first if added else None",
+        (ROLLING + "test_slices_that_are_kept[others add to the old one]",),
+        "what is added would go to the slice that took the place",
+    ),
+    Fault(
+        "values of another step are made again", "value reused", "plan/made_again.py",
+        "    return own_index(list(accesses_in(second, name)), names.index(first.index)) == second.index",
+        "    return True",
+        (AGAIN + "test_what_is_made_again[of another step]",),
+        "a step would read what it has made, not what another one has",
+    ),
+    Fault(
+        "values of some steps are made again in all", "missing guard", "plan/made_again.py",
+        'if statement.operator != "=" or statement.guard is not None or ir.candidates(statement):',
+        'if statement.operator != "=" or ir.candidates(statement):',
+        (AGAIN + "test_what_is_made_again[under a guard]",),
+        "other steps would find what an older one has left",
     ),
     Fault(
         "a guarded statement begins a slice", "skipped check", "plan/rolling_buffers.py",
