@@ -77,7 +77,8 @@ class _Copies:
         points = self.draft.volume(statement.indices)
         jumping = [a for a in statement.reads if a.indices.count(along) == 1 and a.indices[-1] != along]
         turned = [a for a in jumping if a.tensor in self.inputs and self.is_small(a.tensor, points)]
-        if any(a not in turned and a.indices[-1] in map(ir.Index, ir.candidates(statement)) for a in jumping):
+        summed = ir.candidates(statement)
+        if any(a not in turned and ir.bare(a.indices[-1]) in summed for a in jumping):
             return statement
 
         def change(node: Expr) -> Expr:
