@@ -95,6 +95,26 @@ def test_threads_beyond_those_of_a_kernel_stay_away() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120, env=environment)
 
 
+def test_threads_of_one_kernel_stay_away_from_the_next() -> None:
+    """Four threads run the first kernel, two the second, which begins as soon as the first is done."""
+    code = (
+        "import numpy as np, tensorswap as ts\n"
+        "from tensorswap.run import call, execute, tuning\n"
+        "tuning.PARALLEL, execute.PIECE, call.threads = 0, 1, lambda: 4\n"
+        "execute.Executable.threads_for = lambda self, kernel: 2 if kernel.scratch else 4\n"
+        "program = ts.program('V[k] = 2 * W[k]\\nE[i,j] = exp(X[i,j])\\n'"
+        " 'Z[i] += E[i,j]\\nY[i,j] = E[i,j] / Z[i]\\nreturn V, Y')\n"
+        "X, W = np.random.default_rng(0).standard_normal((64, 300)), np.ones(64)\n"
+        "made = program.executable(X=X, W=W)\n"
+        "assert made.crews == [4, 2], made.crews\n"
+        "expected = np.exp(X) / np.exp(X).sum(axis=1, keepdims=True)\n"
+        "for _ in range(6000):\n"
+        "    np.testing.assert_allclose(program(X=X, W=W)['Y'], expected)\n"
+    )
+    environment = {**os.environ, "NUMBA_NUM_THREADS": "4"}
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120, env=environment)
+
+
 def test_calls_from_many_threads_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
     program = of_seven(monkeypatch)
     expected = [program(arrays(k)) for k in range(4)]

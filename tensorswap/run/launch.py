@@ -42,14 +42,17 @@ def launch(builder: Any, node: Statement, args: Sequence[Any]) -> None:
             _run(builder, kernel, WORD(0), count, data, WORD(0))
 
 
-def _function(module: Any, name: str, parameters: list[Any], write: Any) -> Any:
+def _function(module: Any, name: str, parameters: list[Any], write: Any, result: Any = NOTHING) -> Any:
     if name in module.globals:
         return module.globals[name]
-    function = llvm.Function(module, llvm.FunctionType(NOTHING, parameters), name)
+    function = llvm.Function(module, llvm.FunctionType(result, parameters), name)
     function.linkage = "internal"
     builder = llvm.Builder(function.append_basic_block("entry"))
-    write(_Writer(builder), *function.args)
-    builder.ret_void()
+    made = write(_Writer(builder), *function.args)
+    if made is None:
+        builder.ret_void()
+    else:
+        builder.ret(made)
     return function
 
 
@@ -64,42 +67,52 @@ def _run(builder: Any, kernel: Any, first: Any, count: Any, data: Any, own: Any)
 
 
 def _share(writer: _Writer, kernel: Any, count: Any, data: Any, threads: Any) -> None:
-    """Hands a kernel out, takes part, and waits for what others have claimed."""
+    """Hands a kernel out, takes part, and waits for what others have claimed. Nothing is written but in the line of the
+    ticket, which has one part less than there are: that one is this thread's own."""
     builder = writer.builder
     before = writer.read(Team.TICKET)
-    writer.write(Team.ADDRESS, kernel)
-    writer.write(Team.CONTEXT, data)
-    writer.write(Team.THREADS, threads)
-    writer.write(Team.DONE, WORD(0))
+    done = writer.read(Team.DONE)  # by others, of all kernels
+    for word, value in ((Team.ADDRESS, kernel), (Team.CONTEXT, data), (Team.THREADS, threads)):
+        writer.write(word, value, "monotonic")  # the ticket tells that they are there
     job = builder.add(before, WORD(UNCLAIMED + 1))  # of the one before, nothing is unclaimed
-    writer.write(Team.TICKET, builder.or_(job, count))
+    others = builder.sub(count, WORD(1))
+    writer.write(Team.TICKET, builder.or_(job, others))
     with builder.if_then(builder.icmp_signed(">", writer.read(Team.ASLEEP), WORD(0)), likely=False):
         writer.system("pthread_mutex_lock", Team.MUTEX)
         writer.system("pthread_cond_broadcast", Team.CONDITION)
         writer.system("pthread_mutex_unlock", Team.MUTEX)
-    writer.take(WORD(0))
+    _run(builder, kernel, others, WORD(1), data, WORD(0))
+    awaited = builder.sub(builder.add(done, others), writer.take(WORD(0)))
     with writer.repeated() as (looks, leave):
         builder.cbranch(
-            builder.icmp_signed("<", writer.read(Team.DONE), count), waiting := writer.block("waiting"), leave
+            builder.icmp_signed("<", writer.read(Team.DONE), awaited), waiting := writer.block("waiting"), leave
         )
         builder.position_at_end(waiting)
         writer.wait(looks)
 
 
-def _take(writer: _Writer, own: Any) -> None:
-    """Runs parts until all are claimed, in the thread of a number."""
+def _take(writer: _Writer, own: Any) -> Any:
+    """Runs parts until all are claimed, or those of another kernel follow, which is not for the thread of this number;
+    gives how many."""
     builder = writer.builder
+    with builder.goto_entry_block():
+        ran = builder.alloca(WORD)
+        builder.store(WORD(0), ran)
     with writer.repeated() as (_, leave):
         ticket = writer.read(Team.TICKET)
         left = builder.and_(ticket, WORD(UNCLAIMED))
-        builder.cbranch(builder.icmp_signed(">", left, WORD(0)), some := writer.block("some"), leave)
+        builder.cbranch(writer.is_work(own, left), some := writer.block("some"), leave)
         builder.position_at_end(some)
         kernel, data = writer.read(Team.ADDRESS), writer.read(Team.CONTEXT)
         lowered = builder.sub(ticket, WORD(1))
         swapped = builder.cmpxchg(writer.at(Team.TICKET), ticket, lowered, "seq_cst", "seq_cst")
         with builder.if_then(builder.extract_value(swapped, 1)):
             _run(builder, kernel, builder.sub(left, WORD(1)), WORD(1), data, own)
-            builder.atomic_rmw("add", writer.at(Team.DONE), WORD(1), "seq_cst")
+            builder.store(builder.add(builder.load(ran), WORD(1)), ran)
+            helps = builder.icmp_signed(">", own, WORD(0))
+            with builder.if_then(helps):  # who hands out counts its own, and the others' words stay where they are
+                builder.atomic_rmw("add", writer.at(Team.DONE), WORD(1), "seq_cst")
+    return builder.load(ran)
 
 
 class _Writer:
@@ -117,8 +130,8 @@ class _Writer:
     def read(self, word: Team) -> Any:
         return self.builder.load_atomic(self.at(word), "seq_cst", 8)
 
-    def write(self, word: Team, value: Any) -> None:
-        self.builder.store_atomic(value, self.at(word), "seq_cst", 8)
+    def write(self, word: Team, value: Any, ordering: str = "seq_cst") -> None:
+        self.builder.store_atomic(value, self.at(word), ordering, 8)
 
     def block(self, name: str) -> Any:
         return self.builder.function.append_basic_block(name)
@@ -148,13 +161,14 @@ class _Writer:
         """Calls a function of the system's library with the addresses of words."""
         self.builder.call(self.declared(name, NUMBER, [WORD.as_pointer()] * len(words)), [self.at(w) for w in words])
 
-    def take(self, own: Any) -> None:
-        self.builder.call(_function(self.builder.module, "team_take", [WORD], _take), [own])
+    def take(self, own: Any) -> Any:
+        return self.builder.call(_function(self.builder.module, "team_take", [WORD], _take, WORD), [own])
 
-    def is_work(self, own: Any) -> Any:
+    def is_work(self, own: Any, unclaimed: Any = None) -> Any:
         """Whether there are parts that the thread of a number may take: those with a kernel have memory for so many."""
         builder = self.builder
-        some = builder.icmp_signed(">", builder.and_(self.read(Team.TICKET), WORD(UNCLAIMED)), WORD(0))
+        left = builder.and_(self.read(Team.TICKET), WORD(UNCLAIMED)) if unclaimed is None else unclaimed
+        some = builder.icmp_signed(">", left, WORD(0))
         return builder.and_(some, builder.icmp_signed("<", own, self.read(Team.THREADS)))
 
     def serve(self) -> None:

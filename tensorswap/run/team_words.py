@@ -14,13 +14,14 @@ from .objects import for_ever
 
 
 class Team(IntEnum):
-    """Where each word lies: those that change often, far from each other."""
+    """Where each word lies: those that a thread asks for at once are beside each other, those that others write far
+    away."""
 
     TICKET = 0
-    DONE = 16  # parts
-    ADDRESS = 32  # of the kernel
-    CONTEXT = 33
-    THREADS = 34  # that take part, by their numbers
+    ADDRESS = 1  # of the kernel
+    CONTEXT = 2
+    THREADS = 3  # that take part, by their numbers
+    DONE = 16  # parts that helpers have run, of all kernels
     ASLEEP = 48  # threads
     MEMBERS = 49  # threads that help, each of which has the number that it found here
     MUTEX = 64  # of the system's

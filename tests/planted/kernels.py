@@ -12,8 +12,15 @@ FOUND = "tests/test_compiled.py::test_programs_that_once_went_wrong"
 
 VECTORS = "tests/test_vector_loops.py::"
 STENCILS = "tests/test_stencils.py::"
+TEAM = "tests/test_team.py::"
 
 FAULTS = (
+    Fault(
+        "a thread goes on to a kernel that has no memory for it", "missing guard", "run/launch.py",
+        "builder.cbranch(writer.is_work(own, left), some", 'builder.cbranch(builder.icmp_signed(">", left, WORD(0)), some',
+        (TEAM + "test_threads_of_one_kernel_stay_away_from_the_next",),
+        "it would write where the next tensor lies",
+    ),
     Fault(
         "a chunk in registers begins where a guard says", "skipped check", "lower/together.py",
         "if not all(bounded and _bounds(atom, free, scope) for atom in undecided):",
