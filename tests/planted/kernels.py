@@ -17,7 +17,8 @@ TEAM = "tests/test_team.py::"
 FAULTS = (
     Fault(
         "a thread goes on to a kernel that has no memory for it", "missing guard", "run/launch.py",
-        "builder.cbranch(writer.is_work(own, left), some", 'builder.cbranch(builder.icmp_signed(">", left, WORD(0)), some',
+        "builder.cbranch(writer.is_work(own, left), some",
+        'builder.cbranch(builder.icmp_signed(">", left, WORD(0)), some',
         (TEAM + "test_threads_of_one_kernel_stay_away_from_the_next",),
         "it would write where the next tensor lies",
     ),
