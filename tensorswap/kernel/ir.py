@@ -224,6 +224,7 @@ class For(Statement):
     at_once: tuple[int, int] | None = None  # lanes and vectors: so many that its steps are all of their lanes
     few: bool = False  # a few rounds, known before, which are written out
     often: bool = False  # its steps are short and many: what it calls should be near
+    edge: bool = False  # a few rounds beside another loop: vectors would not pay
 
     @property
     def down(self) -> bool:

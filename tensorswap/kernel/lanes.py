@@ -70,8 +70,8 @@ def jumps(loop: ir.For) -> bool:
 
 
 def loops_of(body: ir.Body) -> list[ir.For]:
-    """The innermost loops, but for those that are written out: of the points at an edge, and inside others."""
-    found = (n for n in ir.statements(body) if isinstance(n, ir.For) and not n.few)
+    """The innermost loops, but for those of points at an edge, and those inside others that are written out."""
+    found = (n for n in ir.statements(body) if isinstance(n, ir.For) and not n.few and not n.edge)
     inner = [n for n in found if not any(map(_is_long, ir.statements(n.body)))]
     inside = {id(few) for n in inner for few in ir.statements(n.body)}
     return inner + [n for n in ir.statements(body) if _is_alone(n) and id(n) not in inside]

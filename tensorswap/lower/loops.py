@@ -6,6 +6,7 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from ..kernel import ir as kernel
 from ..kernel.ir import (
@@ -26,7 +27,7 @@ from ..kernel.lanes import EDGE
 from ..kernel.registers import registers
 from ..language import ir
 from ..language.affine import affine
-from ..language.bounds import at_least_zero, bounded_by_values
+from ..language.bounds import at_least_zero, bounded_by_values, numbers
 from ..language.build import conjunction, conjuncts
 from ..language.ir import Expr, Number
 from ..plan.work import ASKED
@@ -35,8 +36,10 @@ from .layout import Layout
 from .once import invariant, repeated
 from .scope import Range, Scope
 
+THIN = 4  # points at an edge of a loop
 SHORT = 32  # numbers of a row that are copied one after the other to places far apart
 
+Chosen = TypeVar("Chosen")
 Inner = Callable[[list[Expr]], None]  # writes what stands inside all loops, for the values at one point
 
 
@@ -150,7 +153,7 @@ def loops_around(
         else:
             inside = where_all_hold(scope, values, order[-1], order[:-1])
             if inside is not None:
-                _in_three(scope, order[-1], ranges[-1], inside, values, innermost)
+                in_three(scope, order[-1], ranges[-1], inside, values, innermost)
             else:
                 if reached(statement, order[-1], remaining):
                     scope.hold(invariant(values, order[-1]))
@@ -184,18 +187,26 @@ def reached(statement: ir.Statement, index: str, remaining: list[Value]) -> bool
 
 
 @dataclass(frozen=True)
-class Inside:
-    """Where conditions on the innermost index hold: its bounds, and the values there; what must hold of outer indices
-    besides, and the values where all of it does."""
+class Inside(Generic[Chosen]):
+    """Where conditions on the innermost index hold: its bounds, and the values, or statements, there; what must hold of
+    outer indices besides, and the values where all of it does."""
 
     lows: list[Value]
     highs: list[Value]
-    values: list[Expr]
+    values: Chosen
     outer: list[Value]
-    best: list[Expr]
+    best: Chosen
+    thin: bool  # they hold but for a few points
 
 
-def _in_three(scope: Scope, index: str, bounds: Range, inside: Inside, values: list[Expr], innermost: Inner) -> None:
+def in_three(
+    scope: Scope,
+    index: str,
+    bounds: Range,
+    inside: Inside[Chosen],
+    values: Chosen,
+    innermost: Callable[[Chosen], None],
+) -> None:
     """The innermost loop in three: the points where the conditions on its index hold, and those before and behind."""
     low, high = (_named(scope, name, value) for name, value in zip(("begin", "past"), bounds, strict=True))
     middle = extreme("min", [extreme("max", [low, *inside.lows]), high]) if inside.lows else low
@@ -203,7 +214,7 @@ def _in_three(scope: Scope, index: str, bounds: Range, inside: Inside, values: l
     rest = extreme("max", [middle, extreme("min", [high, *inside.highs])]) if inside.highs else high
     rest = _named(scope, "rest", rest)
 
-    def between(chosen: list[Expr]) -> tuple[Statement, ...]:
+    def between(chosen: Chosen) -> tuple[Statement, ...]:
         with scope.collected() as body, scope.loop(index, middle, rest):
             innermost(chosen)
         return tuple(body)
@@ -213,10 +224,10 @@ def _in_three(scope: Scope, index: str, bounds: Range, inside: Inside, values: l
     else:
         scope.add(*between(inside.best))
     if inside.lows or inside.highs:
-        _edges(scope, index, [(low, middle), (rest, high)], lambda: innermost(values))
+        _edges(scope, index, [(low, middle), (rest, high)], inside.thin, lambda: innermost(values))
 
 
-def _edges(scope: Scope, index: str, edges: list[Range], innermost: Callable[[], None]) -> None:
+def _edges(scope: Scope, index: str, edges: list[Range], thin: bool, innermost: Callable[[], None]) -> None:
     """Points one by one: a few are written out."""
     known = [(constant(first), constant(past)) for first, past in edges]
     if all(first is not None and past is not None and past - first <= EDGE for first, past in known):
@@ -227,12 +238,14 @@ def _edges(scope: Scope, index: str, edges: list[Range], innermost: Callable[[],
         return
     (begin, middle), (rest, end) = edges
     side = Variable("side", WORD)
-    with scope.counted(side, 0, 2):
+    with scope.collected() as sides, scope.counted(side, 0, 2):
         before = compare("==", side, 0)
         first = scope.set("first", kernel.Choice(before, begin, rest))
         past = scope.set("last", kernel.Choice(before, middle, end))
-        with scope.loop(index, first, past):
+        with scope.collected() as points, scope.loop(index, first, past):
             innermost()
+        scope.add(*(replace(loop, edge=thin) if isinstance(loop, For) else loop for loop in points))
+    scope.add(*(replace(loop, edge=thin) if isinstance(loop, For) else loop for loop in sides))
 
 
 def _named(scope: Scope, name: str, value: Value) -> Value:
@@ -240,7 +253,7 @@ def _named(scope: Scope, name: str, value: Value) -> Value:
     return value if isinstance(value, kernel.Number | Variable) else scope.set(name, value)
 
 
-def where_all_hold(scope: Scope, values: list[Expr], index: str, outer: list[str]) -> Inside | None:
+def where_all_hold(scope: Scope, values: list[Expr], index: str, outer: list[str]) -> Inside[list[Expr]] | None:
     """None if there are no such conditions."""
     atoms: dict[Expr, None] = {}
     for value in values:
@@ -256,11 +269,24 @@ def where_all_hold(scope: Scope, values: list[Expr], index: str, outer: list[str
         return None
     tests = [scope.write.truth(atom) for atom in others]
     fails = {*others} if len(others) == 1 else frozenset[Expr]()  # of several, nobody knows which
-    some, best = _where(values, scope.write, {*used}, fails), _where(values, scope.write, {*used, *others})
-    return Inside(lows, highs, some, tests, best)
+    some, best = where(values, scope.write, {*used}, fails), where(values, scope.write, {*used, *others})
+    return Inside(lows, highs, some, tests, best, all(is_thin(atom, index, scope) for atom in used))
 
 
-def _where(
+def is_thin(atom: Expr, index: str, scope: Scope) -> bool:
+    """Whether a condition holds but for a few points at the begin or the end of a loop."""
+    forms = [affine(numbers(bound, scope.layout.sizes)) for bound in at_least_zero(atom)]
+    for form in forms:
+        if form is None or [*form.terms] != [index] or not isinstance(form.constant, Number):
+            return False
+        slope, constant = form.terms[index], form.constant.value
+        left_out = -constant if slope == Number(1) else scope.layout.count(index) - 1 - constant
+        if slope not in (Number(1), Number(-1)) or left_out > THIN:
+            return False
+    return bool(forms)
+
+
+def where(
     values: list[Expr], write: Expressions, holding: AbstractSet[Expr], failing: AbstractSet[Expr] = frozenset()
 ) -> list[Expr]:
     """Values where some conditions hold, and others do not."""

@@ -24,7 +24,7 @@ from ..plan.nest import Nest
 from .expression import Expressions
 from .flatten import flattened
 from .layout import Layout
-from .loops import bounds_alone, loop_order
+from .loops import Inside, bounds_alone, in_three, is_thin, loop_order, where
 from .once import always_called
 from .reduction import accumulated, combined, loaded, multiply, put, taken_out
 from .scope import Scope
@@ -46,8 +46,9 @@ class Shared:
 
     @property
     def guard(self) -> Expr | None:
-        """That of each: the step alone decides whether it holds."""
-        return self.statements[0].guard
+        """That of each, or no guard, if each has its own."""
+        guards = {statement.guard for statement in self.statements}
+        return guards.pop() if len(guards) == 1 else None
 
 
 def grouped(items: Sequence[Item], scope: Scope) -> Iterator[Shared | Item]:
@@ -57,7 +58,7 @@ def grouped(items: Sequence[Item], scope: Scope) -> Iterator[Shared | Item]:
         order = _outer_loops(item, scope)
         if order is not None:
             assert isinstance(item, Planned)
-            if pending is not None and pending.order == order and pending.guard == item.guard and _joins(item, pending):
+            if pending is not None and pending.order == order and _may_follow(item, pending, scope):
                 pending.statements.append(item)
                 continue
         if pending is not None:
@@ -70,6 +71,27 @@ def grouped(items: Sequence[Item], scope: Scope) -> Iterator[Shared | Item]:
             pending = Shared(order, [item])
     if pending is not None:
         yield _alone_if_one(pending)
+
+
+def _may_follow(item: Planned, shared: Shared, scope: Scope) -> bool:
+    last = shared.statements[-1]
+    if item.guard != last.guard:
+        if _decided(item, scope) != _decided(last, scope) or not _has_edges(shared.order, scope):
+            return False
+        atoms = {*conjuncts(item.guard), *conjuncts(last.guard)} - {*_decided(last, scope)}
+        if not all(is_thin(atom, shared.order[0], scope) for atom in atoms):
+            return False
+    return _joins(item, shared)
+
+
+def _has_edges(order: list[str], scope: Scope) -> bool:
+    """Whether the points before and behind those where all conditions hold may have loops of their own."""
+    return len(order) == 1 and not (scope.fixed and order[0] in scope.vectors)
+
+
+def _decided(statement: Planned, scope: Scope) -> list[Expr]:
+    """What of a guard the blocks around decide."""
+    return [atom for atom in conjuncts(statement.guard) if _decided_by(atom, scope.fixed)]
 
 
 def _alone_if_one(shared: Shared) -> Shared | Item:
@@ -123,16 +145,19 @@ def loops_shared(item: Item, scope: Scope, fixed: AbstractSet[str], bounded: boo
     if not isinstance(item, Planned) or item.operator.startswith("arg"):
         return None
     free = {i for i in item.indices if i not in fixed}
-    undecided = [atom for atom in conjuncts(item.guard) if not _decided_by(atom, fixed)]
-    if not all(bounded and _bounds(atom, free, scope) for atom in undecided):
+    decided = [n.condition for n in ir.walk(item.value) if isinstance(n, ir.Conditional)]
+    split = [c for c in decided if ir.index_names(c) & free and not _asks_values(c)]
+    if split and not (bounded and _has_edges([*free], scope)):
+        return None
+    if not all(is_thin(atom, next(iter(free)), scope) for condition in split for atom in conjuncts(condition)):
+        return None  # such loops are better split where the condition changes
+    guards = [atom for atom in conjuncts(item.guard) if not _decided_by(atom, fixed)]
+    if not all(bounded and _bounds(atom, free, scope) for atom in guards):
         return None
     each = free <= {e.name for e in item.target.indices if isinstance(e, ir.Index)}
     whole = item.operator != "=" and not ir.index_names(item.target) & free
     if not each and not whole:
         return None
-    decided = [n.condition for n in ir.walk(item.value) if isinstance(n, ir.Conditional)]
-    if any(ir.index_names(condition) & free and not _asks_values(condition) for condition in decided):
-        return None  # such loops are better split where the condition changes
     if len(free) > 1 and flattened(item, scope.layout, {*fixed, *scope.strips}) is not item:
         return None
     return [i for i in loop_order(item, scope) if i in free]
@@ -202,8 +227,7 @@ def write_together(shared: Shared, scope: Scope, assign: Callable[[Planned, bool
             decide(_where(first, False, chosen, scope.write), others)
         scope.add(If(scope.write.truth(first), tuple(then), tuple(otherwise)))
 
-    before = [atom for atom in conjuncts(shared.guard) if _decided_by(atom, scope.fixed)]
-    with scope.when([scope.write.truth(atom) for atom in before]):
+    with scope.when([scope.write.truth(atom) for atom in _decided(shared.statements[0], scope)]):
         decide(shared, _decided_before(shared, scope)[:DECIDED])
 
 
@@ -237,29 +261,72 @@ def _write(
             dtype = accumulated(statement.target.tensor, scope.layout)
             totals[number] = Variable(f"total{number}", type_of(dtype))
             scope.add(Set(totals[number], kernel.number(identity(statement.operator, dtype), type_of(dtype))))
-    with ExitStack() as around:
-        for index in shared.order:
-            loop = scope.innermost_loop if index == shared.order[-1] else scope.loop
-            around.enter_context(loop(index, *scope.range(index, list(conjuncts(shared.guard)), [])[:2]))
-        for number, statement in enumerate(shared.statements):
-            inner, again = short[number], _needed_again(number, shared.statements, scope)
-            scope.hold([node for node in again if not ir.index_names(node) & {*inner}])
-            if number in totals:
-                dtype = accumulated(statement.target.tensor, scope.layout)
-                summand, factors[number] = taken_out(scope, statement, [*shared.order, *inner], dtype)
-                with _loops(inner, scope):
-                    value = write.value(summand, dtype)
-                    scope.add(Set(totals[number], combined(statement.operator, totals[number], value)))
-            else:
-                _write_one(statement, inner, scope, assign, stores[number])
+
+    def at_point(statements: list[Planned], edges: bool, edge: bool) -> None:
+        for number, statement in enumerate(statements):
+            inner, again = short[number], _needed_again(number, statements, scope)
+            tests = [a for a in conjuncts(statement.guard) if edge and not _decided_by(a, scope.fixed)]
+            before = write.held
+            with scope.when([write.truth(atom) for atom in tests]):
+                if not edge:
+                    scope.hold([node for node in again if not ir.index_names(node) & {*inner}])
+                if number in totals:
+                    dtype = accumulated(statement.target.tensor, scope.layout)
+                    around = [*shared.order, *inner]
+                    taken = (statement.value, None) if edges else taken_out(scope, statement, around, dtype)
+                    summand, factors[number] = taken
+                    with _loops(inner, scope):
+                        value = write.value(summand, dtype)
+                        scope.add(Set(totals[number], combined(statement.operator, totals[number], value)))
+                else:
+                    _write_one(statement, inner, scope, assign, stores[number])
+            write.held = before if edge else write.held
             changed = statement.target.tensor
             write.held = {value: at for value, at in write.held.items() if not _reads(value, changed)}
+
+    _loops_around(shared, scope, at_point)
     write.held = held
     for number, total in totals.items():
         target, operator = shared.statements[number].target, shared.statements[number].operator
         multiply(total, factors[number], scope, accumulated(target.tensor, scope.layout))
         old = None if stores[number] else loaded(target, write)
         put(target, total if old is None else combined(operator.replace("-", "+"), old, total), scope)
+
+
+def _loops_around(shared: Shared, scope: Scope, at_point: Callable[[list[Planned], bool, bool], None]) -> None:
+    """The loops. Points at their edges, where not all conditions hold that choose between values, or that only some
+    guards have, have loops of their own; `at_point` is told whether there are such, and whether it is one."""
+    *outer, index = shared.order or [""]
+    common = list(conjuncts(shared.guard))
+    atoms = dict.fromkeys(
+        atom
+        for statement in shared.statements
+        for condition in (statement.guard, *_conditions(statement))
+        for atom in conjuncts(condition)
+        if atom not in common and index in ir.index_names(atom) and is_thin(atom, index, scope)
+    )
+    lows, highs, used = scope.bounds(index, [*atoms], [])
+    assert len(used) == len(atoms), "a condition that leaves out few points bounds its index"
+    with ExitStack() as around:
+        for name in outer:
+            around.enter_context(scope.loop(name, *scope.range(name, common, [])[:2]))
+        if not shared.order:
+            at_point(shared.statements, False, False)
+        elif not used:
+            with scope.innermost_loop(index, *scope.range(index, common, [])[:2]):
+                at_point(shared.statements, False, False)
+        else:
+            values = where([s.value for s in shared.statements], scope.write, {*used})
+            best = [replace(s, value=v, guard=None) for s, v in zip(shared.statements, values, strict=True)]
+            inside = Inside(lows, highs, best, [], best, thin=True)
+            bounds = scope.range(index, common, [])[:2]
+            every = shared.statements
+            in_three(scope, index, bounds, inside, every, lambda chosen: at_point(chosen, True, chosen is not best))
+
+
+def _conditions(statement: Planned) -> list[Expr]:
+    """Those that choose between values."""
+    return [n.condition for n in ir.walk(statement.value) if isinstance(n, ir.Conditional)]
 
 
 def _write_one(

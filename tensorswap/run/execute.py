@@ -15,7 +15,7 @@ from ..lower.expression import Expressions
 from ..lower.kernel import KernelWriter, Lowered, joining_kernel
 from ..lower.layout import BestOf, CopiesOf, Layout, constant_indices
 from ..plan.first_writes import Planned
-from ..plan.nest import Nest, Nester
+from ..plan.nest import Nest, Nester, block_indices
 from ..plan.prepare import prepare
 from ..room import Needed
 from . import tuning
@@ -27,7 +27,7 @@ from .ready import Row
 from .rows import ONCE, Rounds
 from .wide_steps import steps_of
 
-IN_STEP = 0.15  # of the work that is worth other threads is enough in the steps of a block, where they wait for it
+IN_STEP = 0.1  # of the work that is worth other threads is enough in the steps of a block, where they wait for it
 PIECES = 4  # parts for each thread, so that one which is late leaves some of its own to others
 PIECE = 10_000  # nanoseconds of work below which a part should not be parted
 APART = 0.005  # of the work of a kernel that copies of what all parts add to may cost
@@ -176,7 +176,9 @@ class Executable:
 
     def nanoseconds(self, nest: Nest) -> float:
         """The time of all steps, if it runs in those of a block."""
-        return sum(nanoseconds(s, names, self.sizes.index, self.default.itemsize) for s, names in nest.repeated)
+        steps = set() if nest.block is None else {nest.block.index}
+        steps = steps.union(*(block_indices(i) for i in nest.items if not isinstance(i, Nest)))
+        return sum(nanoseconds(s, names, self.sizes.index, self.default.itemsize, steps) for s, names in nest.repeated)
 
     def copies(self, position: int) -> int:
         """How many copies of a tensor a kernel adds up: one for each part but the first of the kernel that made it."""

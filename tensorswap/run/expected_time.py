@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from ..kernel.registers import registers
 from ..language import ir
@@ -19,14 +20,22 @@ BYTE = 0.025  # nanoseconds for a byte that is read or written
 ALONE, ALONE_CALL = 0.3, 2.0  # nanoseconds for a point
 
 
-def nanoseconds(statement: ir.Statement, indices: Iterable[str], sizes: Mapping[str, int], itemsize: int) -> float:
-    """In vectors, where there can be any; `indices` are those that it runs for."""
+def nanoseconds(
+    statement: ir.Statement,
+    indices: Iterable[str],
+    sizes: Mapping[str, int],
+    itemsize: int,
+    blocks: AbstractSet[str] = frozenset(),
+) -> float:
+    """In vectors, where there can be any; `indices` are those that it runs for, some of them of blocks around it, each
+    step of which reads all anew."""
     points = math.prod(sizes[i] for i in indices) * 0.5 ** _halvings(statement)
     nodes = list(ir.walk(statement.value))
     steps = sum(isinstance(n, ir.Binary | ir.Compare | ir.Conditional) for n in nodes)
     calls = sum(isinstance(n, ir.Call) or is_power(n) for n in nodes)
     lanes = 1 if _one_by_one(statement) else max(registers().bytes // itemsize, 1)
-    whole = [a for a in (statement.target, *statement.reads) if ir.index_names(a) >= set(statement.indices)]
+    inner = {*statement.indices} - blocks
+    whole = [a for a in (statement.target, *statement.reads) if ir.index_names(a) >= inner]
     return points * max((PRODUCT + STEP * steps + CALL * calls) / lanes, BYTE * itemsize * len(whole))
 
 

@@ -16,6 +16,12 @@ TEAM = "tests/test_team.py::"
 
 FAULTS = (
     Fault(
+        "points at an edge forget the guards", "missing guard", "lower/together.py",
+        "if edge and not _decided_by(a, scope.fixed)]", "if edge and _decided_by(a, scope.fixed)]",
+        ("tests/test_shared_edges.py::test_each_size", "tests/test_shared_edges.py::test_values"),
+        "statements would run where their guards leave them out, and read out of bounds",
+    ),
+    Fault(
         "a thread goes on to a kernel that has no memory for it", "missing guard", "run/launch.py",
         "builder.cbranch(writer.is_work(own, left), some",
         'builder.cbranch(builder.icmp_signed(">", left, WORD(0)), some',
