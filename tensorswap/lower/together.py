@@ -28,6 +28,7 @@ from .loops import Inside, bounds_alone, in_three, is_thin, loop_order, where
 from .once import always_called
 from .reduction import accumulated, combined, loaded, multiply, put, taken_out
 from .scope import Scope
+from .turned_copy import turned
 
 MOST = 48  # statements in one loop: registers are few, and compilers slow
 ROUNDS = 12  # of the loops of a statement inside the shared ones, at most
@@ -108,6 +109,8 @@ def _outer_loops(item: Item, scope: Scope) -> list[str] | None:
         return loops_shared(item, scope, scope.fixed, bounded=True)
     if item.guard is not None and ir.index_names(item.guard) & short:
         return None
+    if turned(item, scope, store=False) is not None:
+        return None  # by itself, it goes through registers
     if flattened(item, scope.layout, {*scope.fixed, *scope.strips}) is not item:
         return None
     found = loops_shared(item, scope, {*scope.fixed, *short})
