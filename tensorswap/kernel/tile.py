@@ -16,12 +16,14 @@ from functools import cache
 from typing import Any
 
 from .. import assembly as llvm
+from .registers import LINE
 
 NUMBER = llvm.IntType(64)
 LANE = llvm.IntType(32)
 WRITTEN_OUT = 32  # values that a loop of known rounds makes at most, if these are written one after the other
 INNERMOST = 80  # the same, of the last of several loops: it would end before a CPU is at its speed
 STEPS = 4  # of a sum between two jumps, where each number of a is a load: so a CPU has room for its multiply-adds
+EARLY = 32  # steps before a row of b is wanted, that line of it is asked for
 EACH = 4  # values for which a round counts at least
 FETCH = "llvm.prefetch.p0i8"
 ROLLED = "tensorswap.rolled"  # the name of a module's word for loops that LLVM leaves as they are
@@ -246,6 +248,10 @@ def outer(
     def step(at_a: Any, at_b: Any, sums: Sums) -> Sums:
         beginning = code.further(b.start, at_b)
         columns = [code.load(beginning, place) for place in places]
+        if not by_lane:
+            later = code.further(beginning, builder.mul(loops[-1][2], NUMBER(EARLY)))
+            for place in places[:: max(LINE // (size * width), 1)]:
+                code.fetch(code.further(later, NUMBER(place)))
         factors = _factors(code, code.further(a.start, at_a), apart, by_lane)
         pairs = ((factor, column) for factor in factors for column in columns)
         return [code.multiply_add(*pair, total) for pair, total in zip(pairs, sums, strict=True)]
