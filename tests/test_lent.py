@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensorswap as ts
-from tensorswap.run import direct, lent, ready
+from tensorswap.run import lent, ready
 
 pytestmark = pytest.mark.compiled
 TEXT = "Y[i,j] = 2 * X[i,j] + i\nZ[j] += X[i,j]\nT[i,j] += X[i,j] if i > j\nreturn Y, Z, T"
@@ -18,8 +18,7 @@ TEXT = "Y[i,j] = 2 * X[i,j] + i\nZ[j] += X[i,j]\nT[i,j] += X[i,j] if i > j\nretu
 
 @pytest.fixture(autouse=True)
 def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (lent, ready, direct):
-        monkeypatch.setattr(module, "LARGE", 1)
+    monkeypatch.setattr(lent, "LARGE", 1)
 
 
 def numbers(seed: int) -> np.ndarray[Any, Any]:
@@ -82,8 +81,9 @@ def test_what_waits_is_given_up() -> None:
 
 
 def test_large_ones_alone_are_lent(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (lent, ready, direct):
-        monkeypatch.setattr(module, "LARGE", 70 * 30 * 8)
+    monkeypatch.setattr(lent, "LARGE", 70 * 30 * 8)
     found = ts.program(TEXT)(X=numbers(3))
     assert isinstance(found["Y"].base, lent.Loan)
     assert found["Z"].base is None
+    monkeypatch.setattr(lent, "HUGE", 70 * 30 * 8)
+    assert ts.program(TEXT)(X=numbers(3))["Y"].base is None

@@ -23,7 +23,7 @@ from .direct_words import CALLED, LARGEST, Kind, State
 from .frame import ALONE
 from .interrupt import LOCK, LONG
 from .known_code import other_function
-from .lent import LARGE
+from .lent import is_lent
 from .objects import ObjectLayout, object_layout
 from .ready import Ready, Result
 
@@ -214,7 +214,7 @@ def _can_be(again: Again) -> bool:
     known = again.known
     if again.converted or again.between or known.limited or known.work >= LONG:
         return False
-    if any(made.size >= LARGE for made in known.made):
+    if any(is_lent(made.size) for made in known.made):
         return False
     first = sum(made.size for made in known.made if made.start and made.old is None)
     first += sum(fill.size for fill in known.fills)

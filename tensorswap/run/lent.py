@@ -14,7 +14,12 @@ from ..arrays import Array
 from .memory import lines
 
 LARGE = 2**25  # bytes from which that is so
+HUGE = 2**28  # bytes that should not wait: others may want them
 MOST = 2  # pieces of a size that wait for the next call
+
+
+def is_lent(size: int) -> bool:
+    return LARGE <= size < HUGE
 
 
 class Loan:

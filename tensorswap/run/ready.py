@@ -16,7 +16,7 @@ from ..lazy import cached_property
 from ..room import SETTING, SMALL, Needed, check_room, of_tensor
 from .frame import Frame
 from .known_code import kernels
-from .lent import LARGE, lent
+from .lent import is_lent, lent
 from .memory import lines
 from .rows import COLUMNS
 
@@ -201,7 +201,7 @@ class Ready(Runs):
         for made in self.made:
             if made.old is not None:  # an update: the caller's array stays as it is
                 arrays.append(np.array(arrays[made.old], made.dtype, order="C"))
-            elif made.size >= LARGE:
+            elif is_lent(made.size):
                 arrays.append(lent(made.shape, made.dtype, made.size, self.returned.setdefault(len(arrays), [])))
                 if made.start is not None:
                     arrays[-1].fill(made.start)

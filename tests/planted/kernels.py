@@ -30,8 +30,8 @@ FAULTS = (
     ),
     Fault(
         "a chunk in registers begins where a guard says", "skipped check", "lower/together.py",
-        "if not all(bounded and _bounds(atom, free, scope) for atom in undecided):",
-        "if not all(_bounds(atom, free, scope) for atom in undecided):",
+        "if not all(bounded and _bounds(atom, free, scope) for atom in guards):",
+        "if not all(_bounds(atom, free, scope) for atom in guards):",
         ("tests/test_rolling_buffers.py::test_slices_that_are_kept[some elements are not made]",),
         "lanes of a chunk would be points further on",
     ),
@@ -128,8 +128,7 @@ FAULTS = (
     ),
     Fault(
         "a guard that bounds a shared loop is forgotten", "missing guard", "lower/together.py",
-        "scope.range(index, list(conjuncts(shared.guard)), [])",
-        "scope.range(index, [], [])",
+        "common = list(conjuncts(shared.guard))", "common: list[Expr] = []",
         ("tests/test_rows.py::test_softmax_under_a_guard",),
         "attention would look ahead",
     ),
