@@ -60,7 +60,8 @@ def common(node: ir.TileCall | ir.Copy) -> Common | None:
 
 
 def _tile(node: ir.TileCall) -> Common | None:
-    """Strides that are known stay so: with others, CPUs take longer to find each number."""
+    """Strides that are known stay so, where a tile reads: with others, CPUs take longer to find each number. What it
+    makes it writes once."""
     if _are_few(count for count, _, _ in node.loops):
         return None
     given = Parameters()
@@ -69,7 +70,7 @@ def _tile(node: ir.TileCall) -> Common | None:
     def panel(name: str, old: ir.Panel) -> ir.Panel:
         memory = ir.Memory(name, old.memory.type)
         at[memory] = old.memory, old.at
-        return ir.Panel(memory, ir.ZERO, given.take(old.row), given.take(old.column))
+        return ir.Panel(memory, ir.ZERO, given.take(old.row, () if name == "y" else None), given.take(old.column))
 
     a, b, y = panel("a", node.a), panel("b", node.b), panel("y", node.y)
     loops = tuple(
