@@ -16,7 +16,7 @@ from ..lazy import cached_property
 from ..room import SETTING, SMALL, Needed, check_room, of_tensor
 from .frame import Frame
 from .known_code import kernels
-from .lent import is_lent, lent
+from .lent import forget, is_lent, lent
 from .memory import lines
 from .rows import COLUMNS
 
@@ -164,16 +164,10 @@ class Ready(Runs):
         """Memory of earlier runs: a list's pop and append are safe between threads."""
         return []
 
-    @cached_property
-    def returned(self) -> dict[int, list[Array]]:
-        """Memory of large results that nobody holds any more, by their places among the arrays."""
-        return {}
-
     def release(self) -> None:
         """Gives up the memory that waits for the next run."""
         self.spare.clear()
-        for waiting in self.returned.values():
-            waiting.clear()
+        forget()
 
     def memory(self) -> Array:
         """Memory for what is neither input nor output, with first values where they are needed."""
@@ -202,7 +196,7 @@ class Ready(Runs):
             if made.old is not None:  # an update: the caller's array stays as it is
                 arrays.append(np.array(arrays[made.old], made.dtype, order="C"))
             elif is_lent(made.size):
-                arrays.append(lent(made.shape, made.dtype, made.size, self.returned.setdefault(len(arrays), [])))
+                arrays.append(lent(made.shape, made.dtype, made.size))
                 if made.start is not None:
                     arrays[-1].fill(made.start)
             elif made.start is None:
