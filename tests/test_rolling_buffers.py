@@ -58,6 +58,9 @@ CASES = {  # and the slices that are kept of G; all are seven
     "all of it goes on": (
         lines("size(G,0) = size(t) + 1\n" + UP, "Y[t] += G[t,i]", "G[t+1,i] += G[t,i]",
               "G[t+1,i] += x[i] * c[t] if i > 0", "Z[t] += G[t+1,i]", last="Y[t] += Z[t]"), 1),
+    "nothing else is in it": (
+        "size(G,0) = size(t) + 1\nfor t:\n    G[t+1,i] += G[t,i]\n    Z[t] += c[t]\n"
+        "Y[i] = G[size(t),i] + x[i] * Z[0]\nreturn Y", 1),
     "it goes on turned": (
         lines("size(G,0) = size(t) + 1\n" + UP, "Y[t] += G[t,i]", "G[t+1,i] += G[t,size(i)-1-i]",
               "G[t+1,i] += x[i] * c[t]"), 2),

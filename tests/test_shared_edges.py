@@ -22,6 +22,9 @@ LINES = [
     "s[t] += (A[t,i] if i > 2 else x[i]) / q[t]",
     "m[t] max= A[t,i] {guard}",
     "C[t,i] += exp(-A[t,i] ** 2) {guard}",
+    "D[t,i] = tanh(x[i]) + tanh(x[i]) ** 2 {guard}",
+    "E[t,i] = min(x[i], q[t]) + min(x[i], q[t]) * x[i] + (X[t,i-1] if i > 0 else 0) {guard}",
+    "E2[t,i] = min(x[i], q[t]) - tanh(x[i]) * (X[t,i+1] if i < size(i) - 1 else 0) {guard}",
     "H[t+1,i] += H[t,i] + 0.1 * A[t,i]",
     "H[t+1,i] += x[i] if i > 0",
 ]
@@ -73,9 +76,22 @@ return A, s, H
 """
 
 
+CALLS = """
+H[0,i] += x[i]
+for t:
+    A[t,i] = tanh(X[t,i]) + 1 if i > 0
+    B[t,i] = tanh(X[t,i]) * 2 if i < size(i) - 1
+    D[t,i] = min(x[i], q[t]) + (X[t,i-1] if i > 0 else 0)
+    E[t,i] = min(x[i], q[t]) * 2 - (X[t,i+1] if i < size(i) - 1 else 0)
+    H[t+1,i] += H[t,i] + E[t,i]
+return A, B, D, E, H
+"""
+
+
+@pytest.mark.parametrize("text", [FIXED, CALLS], ids=["sums", "calls"])
 @pytest.mark.parametrize("size", SIZES)
-def test_each_size(size: int) -> None:
-    check(FIXED, size)
+def test_each_size(text: str, size: int) -> None:
+    check(text, size)
 
 
 def test_one_loop_makes_all() -> None:

@@ -266,10 +266,11 @@ def _write(
             scope.add(Set(totals[number], kernel.number(identity(statement.operator, dtype), type_of(dtype))))
 
     def at_point(statements: list[Planned], edges: bool, edge: bool) -> None:
+        write.held = dict(held)
         for number, statement in enumerate(statements):
             inner, again = short[number], _needed_again(number, statements, scope)
             tests = [a for a in conjuncts(statement.guard) if edge and not _decided_by(a, scope.fixed)]
-            before = write.held
+            before = dict(write.held)
             with scope.when([write.truth(atom) for atom in tests]):
                 if not edge:
                     scope.hold([node for node in again if not ir.index_names(node) & {*inner}])

@@ -292,8 +292,12 @@ def _folded(work: Work, folds: list[Slices]) -> Work:
 
 def _goes_on_as_it_is(statement: ir.Statement, fold: Slices) -> bool:
     """Whether a new slice begins as the old one, in whose place it stands: there, each element reads its own alone."""
-    plain = statement.operator != "-=" and statement.guard is None
-    return fold.in_place and plain and isinstance(statement.value, ir.Access) and statement.value.tensor == fold.tensor
+    if not fold.in_place or statement.operator == "-=" or statement.guard is not None:
+        return False
+    if not isinstance(statement.value, ir.Access) or statement.value.tensor != fold.tensor:
+        return False
+    writers = (s for item in fold.scope for s in statements_in(item) if s.target.tensor == fold.tensor)
+    return sum(1 for _ in writers) > 1  # nothing else would make the tensor
 
 
 def _stored(statement: ir.Statement) -> ir.Statement:

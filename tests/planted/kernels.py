@@ -16,6 +16,12 @@ TEAM = "tests/test_team.py::"
 
 FAULTS = (
     Fault(
+        "points at an edge use what the loop between has computed", "value reused", "lower/together.py",
+        "        write.held = dict(held)\n        for number", "        for number",
+        ("tests/test_shared_edges.py::test_each_size",),
+        "variables of another loop would be read",
+    ),
+    Fault(
         "points at an edge forget the guards", "missing guard", "lower/together.py",
         "if edge and not _decided_by(a, scope.fixed)]", "if edge and _decided_by(a, scope.fixed)]",
         ("tests/test_shared_edges.py::test_each_size", "tests/test_shared_edges.py::test_values"),

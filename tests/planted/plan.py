@@ -152,6 +152,12 @@ FAULTS = (
         "what is added would go to the slice that took the place",
     ),
     Fault(
+        "a tensor that only goes on is made by nobody", "dropped statement", "plan/rolling_buffers.py",
+        "return sum(1 for _ in writers) > 1", "return sum(1 for _ in writers) > 0",
+        (ROLLING + "test_slices_that_are_kept[nothing else is in it]",),
+        "who reads it behind the block would find nothing",
+    ),
+    Fault(
         "values of another step are made again", "value reused", "plan/made_again.py",
         "    return own_index(list(accesses_in(second, name)), names.index(first.index)) == second.index",
         "    return True",
