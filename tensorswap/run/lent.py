@@ -13,7 +13,7 @@ import numpy as np
 from ..arrays import Array
 from .memory import lines
 
-LARGE = 2**22  # bytes of a result from which that may be so
+LARGE = 2**25  # bytes of a result from which that is so: of smaller ones the library keeps what is freed, as a rule
 ROOM = 2**28  # bytes of all pieces that wait
 HUGE = ROOM // 2  # bytes of a result of which no two could wait
 
