@@ -33,6 +33,8 @@ CASES = {  # and what is made again
         .replace("for t down", "for s down").replace("size(t) = 5", "size(t) = 5\nsize(s) = 5"), {"a"}),
     "of another step": (blocks(FORTH, ["G[t,i] = G[t+1,i] * a[size(t)-1-t,i] + H[t,i]"]), set()),
     "asked for in the end": (blocks(FORTH, BACK, "Y[i] = G[0,i] + a[2,i]"), set()),
+    "with functions that take no time": (
+        blocks(["a[t,i] = min(x[i] * H[t,i], 3) + H[t,i] ** 2", FORTH[1]], BACK), {"a"}),
     "with a function": (blocks(["a[t,i] = exp(-H[t,i] ** 2)", FORTH[1]], BACK), set()),
     "with much arithmetic": (blocks([f"a[t,i] = {' + '.join(['x[i] * H[t,i]'] * 5)} * t", FORTH[1]], BACK), set()),
     "what it is made of is not kept": (blocks(FORTH, ["G[t,i] = G[t+1,i] * a[t,i] + 1"]), set()),

@@ -77,11 +77,16 @@ def test_if_nobody_comes_one_thread_does_all(monkeypatch: pytest.MonkeyPatch, tm
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "expected.npz")], check=True, timeout=120)
 
 
+def of_four_threads(code: str) -> None:
+    """Runs it in a process of its own."""
+    names = "import numpy as np, tensorswap as ts\nfrom tensorswap.run import call, execute, tuning\n"
+    environment = {**os.environ, "NUMBA_NUM_THREADS": "4"}
+    subprocess.run([sys.executable, "-c", names + code], check=True, timeout=120, env=environment)
+
+
 def test_threads_beyond_those_of_a_kernel_stay_away() -> None:
     """Of four threads, the two that a kernel is made for take its parts: it has memory for so many."""
     code = (
-        "import numpy as np, tensorswap as ts\n"
-        "from tensorswap.run import call, execute, tuning\n"
         "tuning.PARALLEL, execute.PIECE, call.threads = 0, 1, lambda: 2\n"
         "program = ts.program('E[i,j] = exp(X[i,j])\\nZ[i] += E[i,j]\\nY[i,j] = E[i,j] / Z[i]\\nreturn Y')\n"
         "X = np.random.default_rng(0).standard_normal((4000, 300))\n"
@@ -91,15 +96,12 @@ def test_threads_beyond_those_of_a_kernel_stay_away() -> None:
         "for _ in range(40):\n"
         "    np.testing.assert_allclose(program(X=X), expected)\n"
     )
-    environment = {**os.environ, "NUMBA_NUM_THREADS": "4"}
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120, env=environment)
+    of_four_threads(code)
 
 
 def test_threads_of_one_kernel_stay_away_from_the_next() -> None:
     """Four threads run the first kernel, two the second, which begins as soon as the first is done."""
     code = (
-        "import numpy as np, tensorswap as ts\n"
-        "from tensorswap.run import call, execute, tuning\n"
         "tuning.PARALLEL, execute.PIECE, call.threads = 0, 1, lambda: 4\n"
         "execute.Executable.threads_for = lambda self, kernel: 2 if kernel.scratch else 4\n"
         "program = ts.program('V[k] = 2 * W[k]\\nE[i,j] = exp(X[i,j])\\n'"
@@ -111,8 +113,7 @@ def test_threads_of_one_kernel_stay_away_from_the_next() -> None:
         "for _ in range(6000):\n"
         "    np.testing.assert_allclose(program(X=X, W=W)['Y'], expected)\n"
     )
-    environment = {**os.environ, "NUMBA_NUM_THREADS": "4"}
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120, env=environment)
+    of_four_threads(code)
 
 
 def test_calls_from_many_threads_of_python(monkeypatch: pytest.MonkeyPatch) -> None:

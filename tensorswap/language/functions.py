@@ -12,7 +12,7 @@ from enum import Enum
 
 import numpy as np
 
-from .ir import Binary, Expr, Number
+from .ir import Binary, Call, Expr, Number
 
 ANY = 10**6
 
@@ -137,6 +137,11 @@ def is_power(node: Expr) -> bool:
     if not isinstance(node, Binary) or node.operator != "**":
         return False
     return not (isinstance(node.right, Number) and float(node.right.value).is_integer())
+
+
+def takes_long(node: Expr) -> bool:
+    """A function that is not sooner done again than kept, or a power that is no product."""
+    return is_power(node) or (isinstance(node, Call) and node.function not in DONE_AGAIN)
 
 
 @dataclass(frozen=True)

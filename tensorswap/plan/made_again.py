@@ -24,6 +24,7 @@ from itertools import combinations
 
 from ..language import ir
 from ..language.counting import operations
+from ..language.functions import takes_long
 from ..language.ir import Expr
 from ..rules.complete_reads import complete_when_read
 from .step_slices import accesses_in, own_index
@@ -31,7 +32,6 @@ from .work import Draft, Work, statements_in, whole_axes
 
 LARGE = 1 << 20  # bytes of all steps: what a cache holds is sooner read than made
 CHEAP = 8  # operations for an element, beside which memory is slow
-QUICK = frozenset({"maximum", "minimum", "abs", "sign", "floor", "ceil"})  # functions of an instruction or two
 
 
 @dataclass
@@ -88,9 +88,7 @@ def _is_large(work: Work, statement: ir.Statement) -> bool:
 
 
 def _is_cheap(statement: ir.Statement) -> bool:
-    functions = [n for n in ir.walk(statement.value) if isinstance(n, ir.Call) or getattr(n, "operator", "") == "**"]
-    quick = all(isinstance(n, ir.Call) and n.function in QUICK for n in functions)
-    return quick and operations(statement) <= CHEAP
+    return operations(statement) <= CHEAP and not any(map(takes_long, ir.walk(statement.value)))
 
 
 def _can_be_made(work: Work, statement: ir.Statement, found: Again) -> bool:

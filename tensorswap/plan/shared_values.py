@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..language import ir
-from ..language.functions import DONE_AGAIN, is_power
+from ..language.functions import takes_long
 from ..language.ir import Call, Expr
 from ..rules.complete_reads import Place, complete_when_read
 from ..rules.scalar import written_out
@@ -160,7 +160,7 @@ class _Sharing:
             return False
         if any(use.makes and not use.in_step and not names.issuperset(use.around) for use in value.uses):
             return True
-        if not _takes_long(value.node):
+        if not takes_long(value.node):
             return False
         if sum(use.makes and not use.around for use in value.uses) > 1:
             return True
@@ -215,7 +215,7 @@ class _Sharing:
     def axes(self, node: Expr, target: ir.Access) -> tuple[str, ...]:
         """The indices of a value in an order that suits those who read it: that of what it is made of, or for."""
         names = ir.ordered_indices(node)
-        if not _takes_long(node):
+        if not takes_long(node):
             return tuple(sorted(names, key=self.draft.weight))  # loops are most often along the longest
         orders = [ir.ordered_indices(n) for n in ir.walk(node) if isinstance(n, ir.Access)]
         whole = [order for order in orders if len(order) == len(names)]
@@ -263,7 +263,7 @@ def _always(statement: ir.Statement) -> Iterator[Expr]:
         node = stack.pop()
         if isinstance(node, ir.Conditional | ir.Logic | ir.Access):
             continue
-        if _takes_long(node):
+        if takes_long(node):
             parts = ir.walk(node)
             if any(isinstance(n, ir.Access) for n in parts) and not any(
                 isinstance(n, ir.Conditional | ir.Logic) for n in parts
@@ -284,8 +284,3 @@ def _index_arithmetic(statement: ir.Statement) -> Iterator[Expr]:
                 yield from (node.condition.left, node.condition.right)
         elif not isinstance(node, ir.Logic):
             stack.extend(ir.children(node))
-
-
-def _takes_long(node: Expr) -> bool:
-    """A function, or a power that is no product."""
-    return is_power(node) or (isinstance(node, Call) and node.function not in DONE_AGAIN)
