@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from ..kernel import ir as kernel
+from ..kernel.ir import WORD, Set, Variable, extreme, least, type_of, word
 from ..kernel.ir import Number as Whole
-from ..kernel.ir import Set, Variable, extreme, type_of, word
 from ..language import ir
 from ..language.build import add, conjunction, conjuncts
 from ..language.ir import Expr, Number
@@ -27,7 +28,9 @@ JAM = 8  # steps of a sum that are added in one go
 SUMS = 8  # that stay in registers along a row
 TOGETHER = ("+=", "-=")
 LONG = 16  # elements of a loop for which that pays
+PIECE = 256  # elements of lines that these read, one piece after the other
 AGAIN = 16  # rows of a product that run for each few steps of its sum, at most
+PLACE = Variable("piece", WORD)
 
 
 class PlainWriter:
@@ -219,10 +222,25 @@ class PlainWriter:
                 for k in range(JAM)
             ]
             split = low + (high - low) // JAM * JAM
-            with scope.counted(self.layout.index(summed), low, split, word(JAM)):
+            with scope.counted(self.layout.index(summed), low, split, word(JAM)), self.in_pieces(along, bool(again)):
                 self.points(statement, [*again, along], terms, False)
             with scope.counted(self.layout.index(summed), split, high):
                 self.points(statement, [*again, along], [statement.value], False)
+
+    @contextmanager
+    def in_pieces(self, along: str, read_again: bool) -> Iterator[None]:
+        """Loops along lines that are read again run over short pieces, all of which stay in the nearest cache."""
+        scope, strip = self.scope, self.scope.strips.get(along)
+        if not read_again or self.layout.weight(along) <= PIECE:
+            yield
+            return
+        low, high, _ = scope.range(along, [], [])
+        with scope.counted(PLACE, low, high, word(PIECE)):
+            scope.strips[along] = PLACE, least(PLACE + PIECE, high)
+            yield
+        del scope.strips[along]
+        if strip is not None:
+            scope.strips[along] = strip
 
     def read_again(self, statement: ir.Statement, order: list[str]) -> list[str]:
         """The indices of a few rows of a product, for each of which the same lines are read: they run for each few

@@ -22,12 +22,11 @@ from ..language.affine import affine, is_constant
 from ..language.bounds import at_least_zero
 from ..language.build import conjuncts, maximum, minimum
 from ..language.ir import Expr, Number
-from ..plan.work import are_few
+from ..plan.work import TILED, are_few
 from .expression import Expressions
 from .layout import Layout
 
 TURNING = 32  # steps of a sum below which sums are not worth turning, where they lie otherwise than their vectors
-WORTHWHILE = 4  # steps of the sum below which a tile's start and end cost more than its middle
 REUSE = 13  # rows that a packed panel must serve to be worth its packing
 MANY = 96  # the same, if what is packed is near anyway
 FAR = 1 << 18  # bytes of a tensor that is not
@@ -180,7 +179,7 @@ class Roles:
         summed = tuple(i for i in free if i not in y)
         if not summed or any(i not in first or i not in second for i in summed):
             return None
-        if math.prod(self.layout.weight(i) for i in summed) < WORTHWHILE:
+        if math.prod(self.layout.weight(i) for i in summed) < TILED:
             return None
         return Product(y, ((parts[0][0], first), (parts[0][1], second)), free, summed, parts[1])
 
@@ -194,7 +193,9 @@ class Roles:
                 continue
             count = math.prod(self.layout.count(i) for i in rows)
             size = self.layout.elements(b.tensor) * self.layout.stored(b.tensor).itemsize
-            if are_few(count, size) and self.layout.typical(columns[0]) >= LONG and self.statement.guard is None:
+            # tiles that ask for lines early need fewer rows to be worth jumping from line to line
+            few = are_few(count, size) or (registers().by_lane and count < REUSE and size >= FAR)
+            if few and self.layout.typical(columns[0]) >= LONG and self.statement.guard is None:
                 return True
         return False
 

@@ -26,7 +26,7 @@ STRIP = 256  # values of an index that run through all items of a nest before th
 GRAIN = 8  # strips are multiples of this, which register tiles like
 FINE = 2  # and those of a short index through the steps of a block, of this
 FEW = 4  # an index of fewer strips than this is short
-WIDE = 64  # long strips through the steps of a block are multiples of this, which registers of any machine fill
+WIDE = 64  # long strips that cut lines, or go through steps of a block, are multiples of this: it fills any registers
 THIN = 4  # times as much memory as all else of a product takes: it should be cut
 AHEAD = 16  # times as much work as others have, or as many values
 PLENTY = 8  # an index of so many values feeds every thread
@@ -336,14 +336,23 @@ class Nester:
             for name in targets
             if name not in level.needed and name not in chosen.private and chosen.axes[name]
         }
+        walks = any(_walks_in_line(item, index) for item in items)
         tiled = self.in_line(chosen) or any(self.needs_rows(s, index) for s in statements)
         return Nest(
             index, items, _why(chosen, level.parallel),
-            strip=GRAIN if any(_walks_in_line(item, index) for item in items) else 0,
-            grain=GRAIN if tiled and self.sizes.index[index] >= GRAIN else 1,
+            strip=GRAIN if walks else 0,
+            grain=self.grain(chosen, walks) if tiled and self.sizes.index[index] >= GRAIN else 1,
             private=tuple(sorted(chosen.private)) if level.parallel else (),
             local=tuple(axes), axes=axes,
         )  # fmt: skip
+
+    def grain(self, chosen: _Candidate, walks: bool) -> int:
+        """What strips are multiples of: where they cut lines of memory, tiles have the vectors of a strip side by side,
+        and fill the registers of any machine only if that is long."""
+        if walks or not self.in_line(chosen):
+            return GRAIN
+        grains = (WIDE, WIDE // 2, WIDE // 4)
+        return next((g for g in grains if self.sizes.index[chosen.index] >= PLENTY * g), GRAIN)
 
     def in_strips(self, nest: Nest, level: _Level) -> Nest:
         """The nest by strips so short that what lives within one stays in the cache; if one value of the index is too
@@ -371,12 +380,13 @@ class Nester:
         index, statements = nest.index or "", nest.statements
         room = min(max(CACHE // 2, self.bytes_summed(statements, index, around)), 2 * CACHE)
         strip = max(min(nest.strip or STRIP, room // max(unit, 1)), 1)
-        if strip >= nest.grain:
-            return strip, nest.grain
-        if unit * nest.grain <= 2 * CACHE or any(self.needs_rows(s, index) for s in statements):
-            return nest.grain, nest.grain
-        if unit * nest.grain <= LARGEST and any(isinstance(item, ir.Block) for item in nest.items):
-            return nest.grain, nest.grain  # its steps touch little at a time, and run along it in vectors
+        grain = nest.grain if strip >= nest.grain else min(nest.grain, GRAIN)
+        if strip >= grain:
+            return strip, grain
+        if unit * grain <= 2 * CACHE or any(self.needs_rows(s, index) for s in statements):
+            return grain, grain
+        if unit * grain <= LARGEST and any(isinstance(item, ir.Block) for item in nest.items):
+            return grain, grain  # its steps touch little at a time, and run along it in vectors
         return strip, 1
 
     def needs_rows(self, statement: ir.Statement, index: str) -> bool:

@@ -8,19 +8,19 @@ from dataclasses import replace
 from ..language import ir
 from ..language.affine import is_constant
 from ..language.ir import Expr
-from .work import Draft, Work, product_of
+from .work import TILED, Draft, Work, product_of
 
 WORTHWHILE = 8  # points of the loop for each element of the copy
 SHORT = 16  # elements of a loop that are too few for vectors
 
 
 def lay_in_line(work: Work) -> Work:
-    """For statements that are no contractions of two tensors: those pack their operands themselves."""
+    """For statements that tiles or turned copies do not run: those pack their operands themselves."""
     copies = _Copies(Draft(work))
     draft = copies.draft
 
     def change(statement: ir.Statement, blocks: tuple[str, ...]) -> list[ir.Statement]:
-        along = None if _is_contraction(statement) else _along(work, statement, blocks)
+        along = None if _packs_itself(work, statement) else _along(work, statement, blocks)
         if along is None:
             return [statement]
         target = statement.target
@@ -34,10 +34,14 @@ def lay_in_line(work: Work) -> Work:
     return made.made([*copies.made, *made.loops.body], copies.names.values())
 
 
-def _is_contraction(statement: ir.Statement) -> bool:
+def _packs_itself(work: Work, statement: ir.Statement) -> bool:
+    """Whether a statement copies a tensor, or sums products of two over steps enough for tiles."""
     over, under = product_of(statement.value)
     factors = [f for f in (*over, *under) if not is_constant(f)]
-    return statement.operator in ir.SUM and all(isinstance(f, ir.Access) for f in factors)
+    if statement.operator not in ir.SUM or not all(isinstance(f, ir.Access) for f in factors):
+        return False
+    steps = math.prod(work.weight(i) for i in ir.candidates(statement))
+    return len(factors) == 1 or (len(factors) == 2 and steps >= TILED)
 
 
 def _along(work: Work, statement: ir.Statement, blocks: tuple[str, ...]) -> ir.Index | None:

@@ -17,7 +17,8 @@ from ..language.sizes import Sizes
 from ..language.types import Kind, Types, infer_types
 from ..lazy import cached_property
 
-FEWEST, FEWER = (8, 1 << 16), (13, 1 << 18)  # rows of a product, and bytes of the matrix that it makes them of
+TILED = 4  # steps of a sum of products below which a tile's start and end cost more than its middle
+FEW_ROWS, FAR = 8, 1 << 16  # rows of a product, and bytes of the matrix that it makes them of
 
 ASKED = 4  # values of an index, all of which are asked sooner than a loop begins between bounds that are read
 
@@ -189,4 +190,4 @@ def is_contraction(statement: ir.Statement) -> bool:
 def are_few(rows: float, size: int) -> bool:
     """Whether a product makes so few rows of a matrix of so many bytes that this is read line by line: register tiles
     would jump from line to line, and panels are not worth their packing."""
-    return any(rows < most and size >= least for most, least in (FEWEST, FEWER))
+    return rows < FEW_ROWS and size >= FAR
