@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from . import ir
 
+NEXT = 0, 1  # how far apart numbers are that are the same, or side by side
 SMALL = 16  # steps of a loop that runs faster if their number is known
 SHORT = 48  # steps of a sum, or of a copy, that take no longer than a call
 
@@ -60,8 +61,8 @@ def common(node: ir.TileCall | ir.Copy) -> Common | None:
 
 
 def _tile(node: ir.TileCall) -> Common | None:
-    """Strides that are known stay so, where a tile reads: with others, CPUs take longer to find each number. What it
-    makes it writes once."""
+    """Strides that are known stay so, where CPUs would take longer to find each number: those of rows, and of loops in
+    loops. A loop alone goes on by its strides, known or not, and what a tile makes it writes once."""
     if _are_few(count for count, _, _ in node.loops):
         return None
     given = Parameters()
@@ -73,10 +74,12 @@ def _tile(node: ir.TileCall) -> Common | None:
         return ir.Panel(memory, ir.ZERO, given.take(old.row, () if name == "y" else None), given.take(old.column))
 
     a, b, y = panel("a", node.a), panel("b", node.b), panel("y", node.y)
+    near = NEXT if len(node.loops) == 1 else None
     loops = tuple(
-        (given.take(count, range(SMALL)), given.take(of_a), given.take(of_b)) for count, of_a, of_b in node.loops
+        (given.take(count, range(SMALL)), given.take(of_a, near), given.take(of_b, near))
+        for count, of_a, of_b in node.loops
     )
-    scale, add = given.take(node.scale, (1,)), given.take(node.add)
+    scale, add = given.take(node.scale, ()), given.take(node.add)
     name = " ".join((node.tile.name, *(str(memory.type) for memory in at)))
     return given.common(name, ir.TileCall(node.tile, a, b, y, loops, scale, add), at)
 

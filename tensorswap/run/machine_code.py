@@ -120,15 +120,21 @@ FEW = (
     "instruction_combine",
     "simplify_cfg",
     "dead_code_elimination",
-)  # passes for functions whose loops are not over elements, or are written in vectors: they stay as they are
+)  # passes for functions whose loops are written in vectors: they stay as they are
+PASSES = {
+    Effort.COMMON: ("instruction_combine",),  # its loads and stores stand as they should; the rest are places
+    Effort.VECTORS: FEW,
+    Effort.PLACES: ("instruction_combine",),
+    Effort.ONCE: (),
+}
 
 
 def pass_manager(passes: Any, effort: Effort) -> Any:
     """What LLVM does with a module."""
-    if tuning.level == 0 or effort in (Effort.LOOPS, Effort.DOTS):
+    if tuning.level == 0 or effort not in PASSES:
         return passes.getModulePassManager()
     manager = binding.create_new_module_pass_manager()
-    for name in FEW:
+    for name in PASSES[effort]:
         getattr(manager, f"add_{name}_pass")()
     return manager
 
