@@ -74,7 +74,8 @@ def _tile(node: ir.TileCall) -> Common | None:
         return ir.Panel(memory, ir.ZERO, given.take(old.row, () if name == "y" else None), given.take(old.column))
 
     a, b, y = panel("a", node.a), panel("b", node.b), panel("y", node.y)
-    near = NEXT if len(node.loops) == 1 else None
+    short = any(ir.constant(count) in range(2, SMALL) for count, _, _ in node.loops)
+    near = None if short else NEXT
     loops = tuple(
         (given.take(count, range(SMALL)), given.take(of_a, near), given.take(of_b, near))
         for count, of_a, of_b in node.loops

@@ -52,13 +52,15 @@ def judged(body: ir.Body, apart: bool = False) -> Judged:
     """Of a function, no two memories of which share numbers if they are `apart`. Loops over elements that stand beside
     steps become functions."""
     statements = list(ir.statements(body))
+    if any(isinstance(n, ir.Serve) for n in statements):
+        return Judged(Effort.PLACES)
     if any(isinstance(n, ir.Step) for n in statements):
         return Judged(Effort.LOOPS if any(isinstance(n, ir.For) and n.often for n in statements) else Effort.ONCE)
     if not any(_is_work(n) for n in statements):
         return Judged(Effort.PLACES)
     if not apart and len({n.name for n in ir.walk(body) if isinstance(n, ir.Memory)}) > 1:
         return Judged(Effort.LOOPS)
-    if any(isinstance(n, ir.While | ir.Hold | ir.Serve) or _adds_along_vectors(n) for n in statements):
+    if any(isinstance(n, ir.While | ir.Hold) or _adds_along_vectors(n) for n in statements):
         return Judged(Effort.LOOPS)
     found = fitting(body)
     all_fit = all(id(loop) in found or jumps(loop) for loop in loops_of(body))
@@ -87,4 +89,4 @@ def _is_work(node: ir.Statement) -> bool:
         case ir.TileCall() | ir.Copy():
             return common(node) is None
         case _:
-            return isinstance(node, ir.Store | ir.While | ir.Serve)
+            return isinstance(node, ir.Store | ir.While)
