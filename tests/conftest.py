@@ -23,8 +23,8 @@ from tensorswap.kernel.ir import Kernel
 from tensorswap.kernel.verify import verify
 from tensorswap.program import Program
 from tensorswap.run import chunk, execute, kept, ready, tuning
-from tensorswap.run.kernel_code import compiled
-from tensorswap.run.known_code import Compiled
+from tensorswap.run.kernel_code import named
+from tensorswap.run.known_code import Named
 from tensorswap.run.memory import lines
 
 from . import daily
@@ -52,14 +52,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(autouse=True, scope="session")
 def every_kernel_is_verified() -> Iterator[None]:
-    def verified(kernels: list[Kernel]) -> list[Compiled]:
-        for kernel in kernels:
-            verify(kernel)
-        return compiled(kernels)
+    def verified(kernel: Kernel) -> Named:
+        verify(kernel)
+        return named(kernel)
 
     with pytest.MonkeyPatch.context() as patch:
         for module in (execute, chunk):
-            patch.setattr(module, "compiled", verified)
+            patch.setattr(module, "named", verified)
         yield
 
 

@@ -84,7 +84,8 @@ LAYERS = {
 LATE = {  # imports within functions: what plans and compiles, when nothing is found on disk or somebody looks
     "run.call -> plan.table", "run.call -> run.direct", "run.call -> run.execute", "run.call -> run.source",
     "run.direct -> run.direct_code", "run.direct -> run.machine_code", "run.kept -> run.execute",
-    "run.kept -> run.words", "run.known_code -> run.compile", "run.runner -> run.runner_code", "run.team -> kernel.ir",
+    "run.kept -> run.words", "run.ahead -> run.compile", "run.known_code -> run.compile",
+    "run.runner -> run.runner_code", "run.team -> kernel.ir",
     "command.cache -> run.cache",
     "command.play -> playground.serve",
     "trust.verdicts -> run.cache",
@@ -103,7 +104,8 @@ LATE = {  # imports within functions: what plans and compiles, when nothing is f
     "cluster.sharded -> cluster.on_dask", "cluster.sharded -> cluster.on_mpi",
 }  # fmt: skip
 FOR_TYPES = {  # for the same reasons
-    "run.call -> plan.table", "run.call -> run.execute", "run.kept -> run.execute", "run.known_code -> kernel.ir",
+    "run.call -> plan.table", "run.call -> run.execute", "run.kept -> run.execute",
+    "run.known_code -> kernel.ir", "run.known_code -> run.compile",
     "run.runnable -> run.call",
     "program -> plan.table",
     "program -> run.execute", "program -> run.kernel_times", "run.call -> run.kernel_times",

@@ -17,7 +17,8 @@ import pytest
 import tensorswap as ts
 from tensorswap.errors import ArgumentError, BoundsError
 from tensorswap.lazy import cached_property
-from tensorswap.run import call, compile, known_code
+from tensorswap.run import call, compile, kept, known_code
+from tensorswap.run.arguments import bind
 from tests.test_many_processes import finish, start
 
 pytestmark = pytest.mark.compiled
@@ -77,17 +78,51 @@ def run_at_once(count: int, work: Any) -> None:
 def test_first_calls_at_the_same_time_compile_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
-    def counted(wanted: dict[str, Any], keep: Any) -> None:
-        made.extend(wanted)
-        compile_all(wanted, keep)
+    def counted(batch: compile.Batch) -> compile.Batch:
+        made.extend(batch.wanted)
+        return begin(batch)
 
-    compile_all = compile.make
-    monkeypatch.setattr(compile, "make", counted)
+    begin = compile.Batch.__enter__
+    monkeypatch.setattr(compile.Batch, "__enter__", counted)
     monkeypatch.setattr(known_code, "found", lambda key: False)
     program = ts.program("H[i] += tanh(A[i,k]) * 0.8125\nY[i] = exp(H[i]) + 0.4375\nreturn Y")
     arrays = [np.random.default_rng(k).standard_normal((6, 5)) for k in range(8)]
     run_at_once(8, lambda k: np.testing.assert_allclose(program(A=arrays[k]), program.run_reference(A=arrays[k])))
     assert len(made) == len(set(made)) > 0
+
+
+def kernels_of(text: str, **given: np.ndarray[Any, Any]) -> tuple[kept.Plans, list[str]]:
+    """Plans of a call that were never asked for, and the keys of its kernels."""
+    plans = ts.program(text)._caller.prepare(bind(ts.program(text).loops, given), looking=True).plans
+    assert plans is not None
+    return plans, [known_code.key_of(source) for source, _ in plans.executable.functions]
+
+
+def test_a_plan_that_is_refused_leaves_no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are compiled while the plan is looked at: if it is wrong, nothing is kept, and nobody waits for them."""
+    monkeypatch.setattr(known_code, "found", lambda key: False)
+    plans, keys = kernels_of("Y[i] = tanh(0.40625 * X[i]) - 0.59375", X=np.ones(5))
+
+    def refuses(loops: Any) -> None:
+        assert all(known_code.making[key].thread == threading.get_ident() for key in keys), "they have begun"
+        raise ts.SwapError("wrong")
+
+    with pytest.raises(ts.SwapError, match="wrong"):
+        plans.ready(refuses)
+    assert not known_code.making
+    assert not any(key in known_code.kernels for key in keys)
+    plans.ready(lambda loops: None)
+    assert all(key in known_code.kernels for key in keys)
+
+
+def test_a_handler_that_needs_the_kernels_of_the_call_it_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It compiles its own and does not wait for those: what it interrupts goes on only when it ends."""
+    monkeypatch.setattr(known_code, "found", lambda key: False)
+    plans, keys = kernels_of("Y[i] = tanh(0.28125 * X[i]) - 0.71875", X=np.ones(5))
+    wanted = plans.executable.functions
+    found: list[int] = []
+    plans.ready(lambda loops: found.extend(code.address for code in known_code.functions(wanted)))
+    assert found == [known_code.kernels[key].address for key in keys], "the first to come stay"
 
 
 @pytest.mark.parametrize(

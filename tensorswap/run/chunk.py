@@ -12,7 +12,8 @@ from ..arrays import Array
 from ..lower.kernel import filling_kernel
 from ..room import check_room
 from .frame import Frame
-from .kernel_code import compiled
+from .kernel_code import named
+from .known_code import functions
 from .memory import lines
 from .ready import Ready, Result
 from .rows import COLUMNS, ONCE, Entry
@@ -87,7 +88,7 @@ class Chunk:
         value: float | int,
     ) -> None:
         """A kernel that gives a tensor its first value in every step."""
-        (filling,) = compiled([filling_kernel(dtype, value)])
+        (filling,) = functions([named(filling_kernel(dtype, value))])
         rows.append([filling.address, 1, 1, len(words), *ONCE])
         links.append((len(words) + 2, *where))
         words += [1, 0, 0, count]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from types import TracebackType
 
 from ..kernel import llvm
 from ..kernel.effort import Effort, effort_of
@@ -22,43 +24,84 @@ SWITCH = 0.0002  # seconds
 common: dict[str, tuple[str, str]] = {}  # functions that kernels share, by what they do: symbol and object
 
 
-def make(wanted: Mapping[str, Make], keep: Callable[[str, ObjectCode], None]) -> None:
-    """Compiles functions, by their keys, all at once: while LLVM works on some modules, others are written."""
-    batch = symbol(key("\n".join((*wanted, *(symbol for symbol, _ in common.values())))))
-    symbols: dict[str, str] = {}
-    jobs: dict[str, Job] = {}
+class Batch:
+    """Functions that are compiled together, by their keys: while LLVM works on some modules, others are written."""
 
-    def take(name: str, text: str) -> None:
-        jobs[name] = work.add(text)
+    def __init__(self, wanted: Mapping[str, Make], again: bool = False) -> None:
+        """`again`: a batch of the same functions is not at its end, and may come into memory as well."""
+        self.wanted = wanted
+        known = dict(common)
+        name = symbol(key("\n".join((*wanted, *(symbol for symbol, _ in known.values()), *["again"] * again))))
+        self.symbols: dict[str, str] = {}
+        self.jobs: dict[str, Job] = {}
+        self.work = SharedWork(machine_code.object_code, cores() - 1)
+        self.modules = Modules(name, machine_code.target(), self._take, known)
 
-    with _eager_threads(), SharedWork(machine_code.object_code, cores() - 1) as work:
-        modules = Modules(batch, machine_code.target(), take, common)
-        for name, function in wanted.items():
-            symbols[name] = llvm.write(*function(), launch, modules)
-        modules.finish()
+    def __enter__(self) -> Batch:
+        """Begins: LLVM works from when there is enough for a module."""
+        with ExitStack() as stack:
+            stack.enter_context(EAGER)
+            stack.enter_context(self.work)
+            for key, function in self.wanted.items():
+                self.symbols[key] = llvm.write(*function(), launch, self.modules)
+            self.modules.finish()
+            self.end = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end.__exit__(kind, error, trace)
+
+    def _take(self, name: str, text: str) -> None:
+        self.jobs[name] = self.work.add(text)
+
+    def finish(self, helping: bool = True) -> dict[str, ObjectCode]:
+        """All functions, by their keys. If this thread is not `helping`, a further one does its share."""
+        if not helping:
+            self.work.begin_helper()
         objects = {}
         told = time.monotonic()
-        for position, (name, job) in enumerate(jobs.items()):
+        for position, (name, job) in enumerate(self.jobs.items()):
             if time.monotonic() - told > 1:
                 told = time.monotonic()
-                print(f"compiling part {position + 1} of {len(jobs)}", file=sys.stderr, flush=True)
-            objects[name] = work.result(job)
-    # Linked after what it calls, code finds it without a detour. A function ends after those that it calls.
-    order = list(Effort)
-    objects = {
-        name: objects[name] for name in sorted(objects, key=lambda name: order.index(effort_of(jobs[name].text)))
-    }
-    for name, found in symbols.items():
-        keep(name, ObjectCode(found, objects, tuple(modules.needed)))
-    common.update(modules.common)
+                print(f"compiling part {position + 1} of {len(self.jobs)}", file=sys.stderr, flush=True)
+            objects[name] = self.work.result(job, helping)
+        # Linked after what it calls, code finds it without a detour. A function ends after those that it calls.
+        order = list(Effort)
+        objects = {
+            name: objects[name]
+            for name in sorted(objects, key=lambda name: order.index(effort_of(self.jobs[name].text)))
+        }
+        needed = tuple(self.modules.needed)
+        return {key: ObjectCode(found, objects, needed) for key, found in self.symbols.items()}
+
+    def is_in_memory(self) -> None:
+        """Others may call what its kernels have in common."""
+        common.update(self.modules.common)
 
 
-@contextmanager
-def _eager_threads() -> Iterator[None]:
-    """Threads that come back from LLVM do not wait long for the one that writes: each comes back ten times a module."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(min(before, SWITCH))
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
+class _Eager:
+    """While something is compiled, threads that come back from LLVM do not wait long for the one that writes: each
+    comes back ten times a module."""
+
+    def __init__(self) -> None:
+        self.change = threading.Lock()
+        self.count = 0
+        self.before = 0.0
+
+    def __enter__(self) -> None:
+        with self.change:
+            if not self.count:
+                self.before = sys.getswitchinterval()
+                sys.setswitchinterval(min(self.before, SWITCH))
+            self.count += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self.change:
+            self.count -= 1
+            if not self.count:
+                sys.setswitchinterval(self.before)
+
+
+EAGER = _Eager()

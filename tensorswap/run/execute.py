@@ -20,7 +20,8 @@ from ..plan.prepare import prepare
 from ..room import Needed
 from . import tuning
 from .expected_time import nanoseconds, without_vectors
-from .kernel_code import compiled
+from .kernel_code import named
+from .known_code import Named, functions
 from .memory import Buffer, place
 from .products import products_of
 from .ready import Row
@@ -87,6 +88,11 @@ class Executable:
             joining = joining_kernel(name, operator, self.layout())
             self.kernels.append(replace(joining, nest=replace(joining.nest, block=nest.block)))
 
+    @cached_property
+    def functions(self) -> list[Named]:
+        """The kernels that run, as functions to be found, or made."""
+        return [named(self.kernels[k].kernel) for k in self.used]
+
     def layout(self) -> Layout:
         results = frozenset(self.loops.outputs)
         return Layout(self.sizes, self.constant, self.types, self.default, results, len(self.kernels))
@@ -120,7 +126,7 @@ class Executable:
     @property
     def rows(self) -> Iterator[Row]:
         """What the runner reads of each kernel."""
-        code = dict(zip(self.used, compiled([self.kernels[k].kernel for k in self.used]), strict=True))
+        code = dict(zip(self.used, functions(self.functions), strict=True))
         start = 0
         for position, kernel in enumerate(self.kernels):
             if position in code:

@@ -17,8 +17,11 @@ from ..lazy import cached_property
 from ..room import Needed
 from . import cache as disk
 from . import tuning
+from .ahead import ahead
 from .known_code import kept
 from .ready import Fill, Ready, Result, Row
+from .runner import RUNNER
+from .team import HELPS
 
 if TYPE_CHECKING:
     from .execute import Executable
@@ -39,12 +42,17 @@ class Plans:
         """All that runs need. A plan that is new is certified; None: there is none."""
         name = f"{self.key}.plan"
         found = _load(name)
-        certify(self.executable.loops if found is None else None)
-        if found is None:
-            from .words import ready  # with all that plans: most processes find what it makes on disk
+        if found is not None:
+            certify(None)
+            return found
+        from .words import ready  # with all that plans: most processes find what it makes on disk
 
-            found = ready(self.executable)
-            disk.write(name, _plain(found).encode())
+        made = self.executable
+        helps = [HELPS] if max(made.crews, default=1) > 1 else []
+        with ahead([*made.functions, RUNNER, *helps]):
+            certify(made.loops)
+        found = ready(made)
+        disk.write(name, _plain(found).encode())
         return found
 
     @cached_property

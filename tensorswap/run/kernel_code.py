@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 from ..kernel import llvm, python
 from ..kernel.ir import Kernel
-from .known_code import Compiled, functions
+from .known_code import Named
 
 
-def compiled(wanted: Sequence[Kernel]) -> list[Compiled]:
-    """The code of each, from memory, from the disk, or made now."""
-    return functions([(python.kernel(kernel), partial(llvm.entry, kernel)) for kernel in wanted])
+def named(kernel: Kernel) -> Named:
+    """A kernel as a function to be found, or made."""
+    return python.kernel(kernel), partial(llvm.entry, kernel)

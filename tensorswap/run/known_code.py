@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +16,7 @@ from .team_words import introduce
 
 if TYPE_CHECKING:
     from ..kernel.ir import Body, Memory
+    from .compile import Batch
 
 Make = Callable[[], "tuple[list[Memory], Body]"]  # a function of pointers to words
 Named = tuple[str, Make]  # a text that tells a function apart from all others, and what makes it
@@ -28,13 +30,25 @@ class Compiled(NamedTuple):
     fresh: bool
 
 
+class Making(NamedTuple):
+    """What a thread compiles while it does other things."""
+
+    thread: int
+    over: threading.Event
+
+
 COMPILING = threading.RLock()  # held while machine code is looked up, or made
 kernels: dict[str, Compiled] = {}  # of this process, by the key of each
+making: dict[str, Making] = {}  # by the key of each function
 
 
 def functions(wanted: Sequence[Named]) -> list[Compiled]:
     """The machine code of functions, whichever thread asks first; those that are not there yet are made together."""
-    named = [(_key(source), function) for source, function in wanted]
+    named = [(key_of(source), function) for source, function in wanted]
+    for key, _ in named:
+        other = making.get(key)
+        if other is not None and other.thread != threading.get_ident():  # or a handler of signals waits for itself
+            other.over.wait()
     if any(key not in kernels for key, _ in named):
         interruptibly(lambda: _find_or_make(dict(named)), kernels=False)  # LLVM hears no signal
     return [kernels[key] for key, _ in named]
@@ -42,7 +56,7 @@ def functions(wanted: Sequence[Named]) -> list[Compiled]:
 
 def other_function(source: str, objects: Callable[[str], bytes]) -> int:
     """The address of a function that is no kernel, of which `objects` makes the object code under a name."""
-    key = _key(source)
+    key = key_of(source)
     with NO_FORK, COMPILING:
         introduce()
         if key not in kernels and not found(key):
@@ -60,7 +74,7 @@ def kept(keys: Collection[str]) -> bool:
         return all(key in kernels or found(key) for key in keys)
 
 
-def _key(source: str) -> str:
+def key_of(source: str) -> str:
     return disk.key(f"level {tuning.level}\n{source}")
 
 
@@ -70,9 +84,39 @@ def _find_or_make(wanted: dict[str, Make]) -> None:
         missing = {key: function for key, function in wanted.items() if key not in kernels}
         fresh = {key: function for key, function in missing.items() if not found(key)}
         if fresh:
-            from .compile import make  # with all that writes LLVM's text: most processes find what it makes on disk
+            from .compile import Batch  # with all that writes LLVM's text: most processes find what it makes on disk
 
-            make(fresh, _keep)
+            with Batch(fresh, again=any(key in making for key in fresh)) as batch:
+                keep_all(batch)
+
+
+def keep_all(batch: Batch, helping: bool = True) -> None:
+    """Takes all that a batch has compiled; what another thread was first with stays. If this one is not `helping`, it
+    only waits."""
+    made = batch.finish(helping)
+    with COMPILING:
+        fresh = [key for key in made if key not in kernels]
+        for key in fresh:
+            _keep(key, made[key])
+        if fresh:
+            batch.is_in_memory()
+
+
+def begins(key: str, making_it: Making) -> bool:
+    """Whether a thread is to make the function of a key: it is not there, and no other thread makes it."""
+    if key in kernels:
+        return False
+    with COMPILING:
+        introduce()
+        return not found(key) and making.setdefault(key, making_it) is making_it
+
+
+def ends(made: Making) -> None:
+    """What a thread has made is there, or will never be."""
+    with COMPILING:
+        for key in [key for key, other in making.items() if other is made]:
+            del making[key]
+    made.over.set()
 
 
 def _keep(key: str, code: disk.ObjectCode) -> None:
@@ -91,3 +135,7 @@ def found(key: str) -> bool:
     except Exception:  # whatever the linker says of code that is not ours: it is compiled again
         return False
     return True
+
+
+if hasattr(os, "register_at_fork"):  # a child has none of the threads that make something
+    os.register_at_fork(after_in_child=making.clear)

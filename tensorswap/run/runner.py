@@ -21,7 +21,7 @@ def runner() -> Any:
 @cache
 def runner_address() -> int:
     """Where its machine code lies."""
-    (found,) = functions([("the runner", _made)])
+    (found,) = functions([RUNNER])
     return found.address
 
 
@@ -29,3 +29,6 @@ def _made() -> Any:
     from .runner_code import function  # most processes find what it makes on disk
 
     return function()
+
+
+RUNNER = "the runner", _made

@@ -37,16 +37,19 @@ class SharedWork:
         self.do = do
         self.waiting: deque[Job] = deque()
         self.some = threading.Semaphore(0)  # jobs that wait, or the end
-        self.threads = [threading.Thread(target=self._help, name="tensorswap", daemon=True) for _ in range(helpers)]
+        self.helpers = helpers
+        self.threads: list[threading.Thread] = []
 
     def __enter__(self) -> SharedWork:
-        started = []
-        with suppress(RuntimeError):  # no new threads at the end of a process
-            for thread in self.threads:
-                thread.start()
-                started.append(thread)
-        self.threads = started
+        for _ in range(self.helpers):
+            self.begin_helper()
         return self
+
+    def begin_helper(self) -> None:
+        thread = threading.Thread(target=self._help, name="tensorswap", daemon=True)
+        with suppress(RuntimeError):  # no new threads at the end of a process
+            thread.start()
+            self.threads.append(thread)
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.waiting.clear()
@@ -61,9 +64,9 @@ class SharedWork:
         self.some.release()
         return job
 
-    def result(self, job: Job) -> bytes:
-        """What came of a job; while it is not there, the thread that asks does others."""
-        while not job.done.is_set() and self._one():
+    def result(self, job: Job, helping: bool = True) -> bytes:
+        """What came of a job; while it is not there, the thread that asks does others, if it is `helping` or alone."""
+        while not job.done.is_set() and (helping or not self.threads) and self._one():
             pass
         job.done.wait()
         if job.error is not None:

@@ -14,7 +14,7 @@ from .known_code import functions
 @cache
 def assemble() -> None:
     """Starts the threads. They never come back from compiled code, and end with the process."""
-    (found,) = functions([("what a thread of the team does", _made)])
+    (found,) = functions([HELPS])
     serve = ctypes.CFUNCTYPE(None)(found.address)
     for _ in range(cores() - 1):
         _thread.start_new_thread(serve, ())
@@ -24,3 +24,6 @@ def _made() -> Any:
     from ..kernel.ir import Serve  # most processes find what it makes on disk
 
     return [], (Serve(),)
+
+
+HELPS = "what a thread of the team does", _made
