@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tensorswap as ts
+from tensorswap.run import call
 from tests.test_planner import check
 
 pytestmark = pytest.mark.compiled
@@ -93,6 +94,32 @@ def test_who_reads_what() -> None:
         assert plan.rows[0].how.startswith(("parallel over k", "parallel over j")), plan
     assert program.plan(A=np.ones((500, 500)), B=np.ones((500, 9))).rows[0].how == "parallel over i"
     assert program.plan(A=np.ones((300, 300)), B=np.ones((300, 300))).rows[0].how == "parallel over i"
+
+
+@pytest.mark.parametrize("columns", [511, 512, 575, 600, 1001])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_strips_that_cut_lines_fill_registers(columns: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a few rows of a large matrix: they are multiples of what registers hold, but for the last."""
+    monkeypatch.setattr(call, "threads", lambda: threads)
+    program = ts.program("Y[i,j] += A[i,k] * B[k,j]")
+    found = arrays(("ik", "kj"), {"i": 64, "k": 256, "j": columns}, "float32")
+    nests = [k.nest for k in program._caller.executable(found).kernels if k.nest.index == "j"]
+    assert threads == 1 or nests
+    assert all(nest.grain == (64 if columns >= 512 else 32) for nest in nests), [nest.grain for nest in nests]
+    np.testing.assert_allclose(program(found), expected("Y[i,j] += A[i,k] * B[k,j]", found), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("text", ["Y[i,j] += A[i,k] * B[k,j]", "Y[i,j] += A[k,i] * B[k,j]", "Y[j] += A[k] * B[k,j]"])
+@given(few=st.integers(1, 7), steps=st.integers(30, 90), columns=st.integers(250, 1100), guarded=st.booleans())
+@settings(max_examples=8, deadline=None)
+def test_lines_that_a_few_rows_read_in_pieces(text: str, few: int, steps: int, columns: int, guarded: bool) -> None:
+    """The last piece is shorter, and all begin where a guard does."""
+    program = ts.program(text + " if j >= k" * guarded)
+    of = TEXTS[text][1:]
+    found = arrays((of[0], of[1]), {"i": few, "k": steps, "j": columns}, "float64")
+    j_and_k = np.arange(columns) >= np.arange(steps)[:, None] if guarded else np.ones((steps, columns))
+    kept = {**found, "B": found["B"] * j_and_k}
+    np.testing.assert_allclose(program(found), expected(text, kept), rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("text", ["Y[n] += 0.5 * m", "Y[n] += 0.5 * n * m", "Y[n] -= 2 * (m - 1 if m > 0 else m)"])

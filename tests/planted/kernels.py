@@ -344,6 +344,19 @@ FAULTS = (
         "what the guard leaves out would be added",
     ),
     Fault(
+        "the last piece of lines that are read again is left out", "off by one", "lower/plain.py",
+        "with scope.counted(PLACE, low, high, word(PIECE)):",
+        "with scope.counted(PLACE, low, high - PIECE, word(PIECE)):",
+        ("tests/test_thin_products.py::test_lines_that_a_few_rows_read_in_pieces",),
+        "lines are seldom as long as some pieces",
+    ),
+    Fault(
+        "strips that cut lines are as short as any", "wrong rule", "plan/nest.py",
+        "grains = (WIDE, WIDE // 2, WIDE // 4)", "grains = (GRAIN,)",
+        ("tests/test_thin_products.py::test_strips_that_cut_lines_fill_registers",),
+        "registers would be half empty",
+    ),
+    Fault(
         "the last strip ends at a multiple", "off by one", "lower/kernel.py",
         'Choice(compare("<", strip, strips - 1), end, size)', "least(end, size)",
         ("tests/test_compiled.py::test_large_enough_for_threads[1]",),
