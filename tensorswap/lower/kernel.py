@@ -35,7 +35,7 @@ from ..language.ir import Expr, Number
 from ..language.render import statement as show_statement
 from ..plan.at_rest import at_rest
 from ..plan.first_writes import Planned
-from ..plan.nest import Alive, Nest
+from ..plan.nest import GRAIN, Alive, Nest
 from ..plan.work import statements_in
 from . import short_blocks
 from .contraction import ContractionWriter
@@ -196,10 +196,19 @@ class KernelWriter:
         scope.set(strips.name, most(least(self.how_many(nest, level, units), units), 1))
         first, step = (PART, PARTS) if level == 0 else (ZERO, ONE)
         with scope.counted(strip, first, strips, step):
-            scope.set(low.name, strip * units // strips * grain)
-            end = scope.set(high.name, (strip + 1) * units // strips * grain)
+            scope.set(low.name, self.begin_of(strip, strips, nest, units) * grain)
+            end = scope.set(high.name, self.begin_of(strip + 1, strips, nest, units) * grain)
             scope.set(high.name, Choice(compare("<", strip, strips - 1), end, size))
             yield low, high
+
+    def begin_of(self, strip: Value, strips: Value, nest: Nest, units: Value) -> Value:
+        """Where a strip begins, as a multiple of the grain. The last one has the rest, too: where that may be much, and
+        no memory is cut to strips, it has fewer multiples, but one at least."""
+        if nest.strip or nest.grain <= GRAIN:
+            return strip * units // strips
+        size = self.layout.size(nest.index or "")
+        nearest = (strip * size * 2 + strips * nest.grain) // (strips * (2 * nest.grain))
+        return least(nearest, units - strips + strip)
 
     def how_many(self, nest: Nest, level: int, units: Value) -> Value:
         """The strips of a nest; the outermost have a multiple of the parts, so that all have the same number."""

@@ -14,7 +14,7 @@ from .scope import Range, Scope
 STEPS = 256  # steps of a sum whose panels are packed at a time, if there are more
 COLUMNS = 256  # columns that are read at a time of panels that were packed ahead, if those fill the cache of a core
 SPARED = 1.25  # times as many are still taken at once
-VISIT = 128  # bytes of a row of memory that are packed at a time, if it is longer
+VISIT = 128  # bytes of a row of memory that are packed at a time, if it is longer; those of two panels at least
 THRIFT = 0.9  # of the vectors that tiles of two in a row would take: so few are worth tiles of three; as many, where
 # each number of a is a load of its own, of which wider tiles have fewer
 
@@ -139,7 +139,7 @@ class Tiling:
         if not in_line:
             return 1
         count = self.layout.greatest_count(side.operand.along)
-        return max(min(VISIT // (side.size * self.dtype.itemsize), count // side.size), 1)
+        return max(min(max(VISIT // (side.size * self.dtype.itemsize), 2), count // side.size), 1)
 
     def shape(self) -> tuple[Tile, int, int]:
         """The tile, and its rows and columns: no more than there are."""
