@@ -31,7 +31,7 @@ from .roles import Mode
 from .scope import Range
 from .tiling import Side, Tiling
 
-SHARED = 1 << 14  # elements of panels for which a kernel of their own pays
+SHARED = 1 << 16  # elements of panels for which a kernel of their own pays: what one core has written, others wait for
 
 ROW, COLUMN, FIRST, LANE, CHUNK = (Variable(name, WORD) for name in ("row", "column", "first", "lane", "chunk"))
 
