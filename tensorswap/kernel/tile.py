@@ -155,22 +155,16 @@ class Vectors:
             vector = self.builder.fadd(low, high)
         return self.builder.extract_element(vector, LANE(0))
 
-    def nest(
-        self, loops: Sequence[Loop], a: Any, b: Any, sums: Sums,
-        step: Callable[[Any, Any, Sums], Sums], at_once: int = 1,
-    ) -> Sums:  # fmt: skip
-        """Loops inside each other, with a step at each place in a and b that makes new sums of the old ones; the
-        innermost one takes so many at once."""
+    def nest(self, loops: Sequence[Loop], a: Any, b: Any, sums: Sums, step: Callable[[Any, Any, Sums], Sums]) -> Sums:
+        """Loops inside each other, with a step at each place in a and b that makes new sums of the old ones."""
         if not loops:
             return step(a, b, sums)
         (count, move_a, move_b), *inner = loops
 
         def body(index: Any, old: Sums) -> Sums:
-            return self.nest(inner, self.at(a, index, move_a), self.at(b, index, move_b), old, step, at_once)
+            return self.nest(inner, self.at(a, index, move_a), self.at(b, index, move_b), old, step)
 
-        if inner:
-            return repeated(self.builder, count, sums, body)
-        return together(self.builder, count, sums, body, at_once)
+        return repeated(self.builder, count, sums, body)
 
 
 def repeated(
@@ -202,26 +196,34 @@ def repeated(
     return results
 
 
-def together(builder: Any, count: Any, values: Sums, body: Callable[[Any, Sums], Sums], at_once: int) -> Sums:
-    """The same for the innermost loop of a tile, so many steps after each other between two jumps."""
-    known = _known(count)
-    if at_once == 1 or (known is not None and known * max(len(values), EACH) <= INNERMOST):
-        return repeated(builder, count, values, body, INNERMOST)
+def walk(
+    code: Vectors, count: Any, begin: Sequence[Any], moves: Sequence[Any], sums: Sums,
+    step: Callable[[Sequence[Any], Sums], Sums], at_once: int,
+) -> Sums:  # fmt: skip
+    """An innermost loop, so many steps after each other between two jumps, each of which is given places in memory and
+    moves them on. What a step adds to them is known before the loop: LLVM by itself has a place for each of those
+    steps, and more places than a CPU has registers."""
+    builder, size = code.builder, len(begin)
+    further = [[code.at(NUMBER(0), k, move) for move in moves] for k in range(at_once + 1)]
 
-    def some(index: Any, old: Sums) -> Sums:
-        first = builder.mul(index, NUMBER(at_once))
-        for step in range(at_once):
-            old = body(builder.add(first, NUMBER(step)), old)
-        return old
+    def steps(many: int) -> Callable[[Any, Sums], Sums]:
+        def body(_: Any, old: Sums) -> Sums:
+            places, sums = old[:size], old[size:]
+            for k in range(many):
+                sums = step([code.further(*place) for place in zip(places, further[k], strict=True)], sums)
+            return [*(code.further(*place) for place in zip(places, further[many], strict=True)), *sums]
 
-    if known is not None:
-        whole, done, left = (NUMBER(n) for n in (known // at_once, known // at_once * at_once, known % at_once))
-    else:
-        whole = builder.sdiv(count, NUMBER(at_once))
-        done = builder.mul(whole, NUMBER(at_once))
-        left = builder.sub(count, done)
-    values = repeated(builder, whole, values, some)
-    return repeated(builder, left, values, lambda step, old: body(builder.add(done, step), old))
+        return body
+
+    known, values = _known(count), [*begin, *sums]
+    if known is not None and known * max(len(sums), EACH) <= INNERMOST:
+        return repeated(builder, count, values, steps(1), known * max(len(values), EACH))[size:]
+    if at_once == 1:
+        return repeated(builder, count, values, steps(1))[size:]
+    whole = NUMBER(known // at_once) if known is not None else builder.sdiv(count, NUMBER(at_once))
+    left = NUMBER(known % at_once) if known is not None else builder.sub(count, builder.mul(whole, NUMBER(at_once)))
+    values = repeated(builder, whole, values, steps(at_once))
+    return repeated(builder, left, values, steps(1))[size:]
 
 
 def depending(builder: Any, test: Any, write: Callable[[bool], None]) -> None:
@@ -245,24 +247,29 @@ def outer(
     code = Vectors(builder, size, width)
     apart = [code.at(NUMBER(0), row, a.row) for row in range(rows)]
 
-    def step(at_a: Any, at_b: Any, sums: Sums) -> Sums:
-        beginning = code.further(b.start, at_b)
-        columns = [code.load(beginning, place) for place in places]
-        if not by_lane:
-            later = code.further(beginning, builder.mul(loops[-1][2], NUMBER(EARLY)))
-            for place in places[:: max(LINE // (size * width), 1)]:
-                code.fetch(code.further(later, NUMBER(place)))
-        factors = _factors(code, code.further(a.start, at_a), apart, by_lane)
+    def step(places_of: Sequence[Any], sums: Sums) -> Sums:
+        of_a, of_b, *early = places_of
+        columns = [code.load(of_b, place) for place in places]
+        for place in places[:: max(LINE // (size * width), 1)] if early else ():
+            code.fetch(code.further(early[0], NUMBER(place)))
+        factors = _factors(code, of_a, apart, by_lane)
         pairs = ((factor, column) for factor in factors for column in columns)
         return [code.multiply_add(*pair, total) for pair, total in zip(pairs, sums, strict=True)]
+
+    def along(at_a: Any, at_b: Any, sums: Sums) -> Sums:
+        count, *moves = loops[-1]
+        begin = [code.further(a.start, at_a), code.further(b.start, at_b)]
+        if not by_lane:
+            begin.append(code.further(begin[1], builder.mul(moves[1], NUMBER(EARLY))))
+            moves.append(moves[1])
+        return walk(code, count, begin, moves, sums, step, 1 if by_lane else STEPS)
 
     written = [code.further(y.start, code.at(y.at, row, y.row)) for row in range(rows)]
     if _known(add) != 0:
         for row in written:
             code.fetch(row, write=True)
             code.fetch(code.further(row, places[-1] + width - 1), write=True)
-    at_once = 1 if by_lane else STEPS
-    sums = code.nest(loops, a.at, b.at, code.zeros(rows * len(places)), step, at_once)
+    sums = code.nest(loops[:-1], a.at, b.at, code.zeros(rows * len(places)), along)
     elements = [(row, place) for row in written for place in places]
     factor = code.splat(scale)
     if _known(add) == 0:
