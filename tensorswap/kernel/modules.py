@@ -130,8 +130,8 @@ class Modules:
         return same
 
     def finish(self) -> None:
-        """Nothing more will be written."""
-        for name in list(self.open):
+        """Nothing more will be written. What takes longest begins first, so that cores end together."""
+        for name in sorted(self.open, key=lambda name: self.open[name].room / UNIT[self.open[name].effort]):
             self._give(name)
 
     def _give(self, name: str) -> None:
