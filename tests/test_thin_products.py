@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tensorswap as ts
+from tensorswap.kernel.registers import registers
+from tensorswap.lower.layout import PanelsOf
 from tensorswap.run import call
 from tests.test_planner import check
 
@@ -127,3 +129,14 @@ def test_lines_that_a_few_rows_read_in_pieces(text: str, few: int, steps: int, c
 def test_products_of_numbers_alone(text: str, shape: tuple[int, int]) -> None:
     """No tensor is read that threads could share."""
     check(ts.program(f"X[n,m]: array\nZ[n,m] = X[n,m] * 2\n{text}\nreturn Y, Z"), {"X": np.ones(shape)})
+
+
+@pytest.mark.parametrize(("apart", "packed"), [(2048, True), (2049, False), (2560, False)])
+def test_rows_that_share_a_place_of_the_cache_lie_in_panels(apart: int, packed: bool) -> None:
+    rng = np.random.default_rng(3)
+    given = {"A": rng.random((390, apart)).astype("float32"), "B": rng.random((apart, 515)).astype("float32")}
+    program = ts.program("Y[i,j] += A[i,k] * B[k,j]")
+    (kernel,) = program.executable(given).kernels
+    sides = [word.item.side for word in kernel.kernel.words if isinstance(word.item, PanelsOf)]
+    assert ("a" in sides) == (packed or registers().by_lane)
+    np.testing.assert_allclose(program(given), given["A"] @ given["B"], rtol=1e-4)

@@ -39,6 +39,8 @@ STREAMED = (
 )  # bytes of panels that are packed ahead, beyond the cache of a core, if they would be packed again for
 # every few rows: reading them again costs less
 FEW = 128  # rows that are too few for large panels of their own
+WAY = 4096  # bytes: rows so far apart share one place of the nearest cache, which holds no more of them than a tile has
+CROWDED = 512  # columns for which a panel of such rows is worth its packing
 NO_COLUMN = "no column"  # stands for one where there is none
 
 
@@ -382,7 +384,8 @@ class Trial:
         if ahead is not None and long:
             return replace(a, mode=Mode.AHEAD, level=ahead)
         side_by_side = registers().by_lane and wide >= 32 and long and b.mode is not Mode.DIRECT
-        if (jumping and in_line) or side_by_side or self.returns(b):
+        crowded = self.steps >= LONG and wide >= CROWDED and abs(self.of_a[a.along]) * self.itemsize % WAY == 0
+        if (jumping and in_line) or side_by_side or crowded or self.returns(b):
             return replace(a, mode=Mode.PACKED)
         return replace(a, mode=Mode.SCALAR)
 
