@@ -25,6 +25,7 @@ INNERMOST = 80  # the same, of the last of several loops: it would end before a 
 STEPS = 4  # of a sum between two jumps, where each number of a is a load: so a CPU has room for its multiply-adds
 EARLY = 32  # steps before a row of b is wanted, that line of it is asked for
 EACH = 4  # values for which a round counts at least
+MASKED = 32  # bytes of vectors that have masks: AVX, and all that is wider; of NEON, few numbers are ever left over
 FETCH = "llvm.prefetch.p0i8"
 ROLLED = "tensorswap.rolled"  # the name of a module's word for loops that LLVM leaves as they are
 
@@ -117,6 +118,25 @@ class Vectors:
 
     def load(self, memory: Any, offset: Any) -> Any:
         return self.builder.load(self.address(memory, offset), align=self.size)
+
+    @property
+    def has_masks(self) -> bool:
+        """Whether these registers load some of their lanes as fast as all of them."""
+        return self.width * self.size >= MASKED
+
+    def first_lanes(self, count: Any) -> Any:
+        """So many lanes of a vector, as a mask."""
+        lanes = llvm.Constant(llvm.VectorType(LANE, self.width), list(range(self.width)))
+        many = self.builder.insert_element(llvm.Constant(lanes.type, llvm.Undefined), count, LANE(0))
+        return self.builder.icmp_signed("<", lanes, self.shuffled(many, [0] * self.width))
+
+    def load_some(self, memory: Any, offset: Any, mask: Any) -> Any:
+        """The lanes of a mask, and zeros beside them, where there may be no memory."""
+        name, module = f"llvm.masked.load.v{self.width}f{8 * self.size}.p0", self.builder.module
+        place = self.address(memory, offset)
+        kind = llvm.FunctionType(self.vector, [place.type, LANE, mask.type, self.vector])
+        function = module.globals.get(name) or llvm.Function(module, kind, name)
+        return self.builder.call(function, [place, LANE(self.size), mask, *self.zeros(1)])
 
     def store(self, value: Any, memory: Any, offset: Any) -> None:
         self.builder.store(value, self.address(memory, offset), align=self.size)
@@ -312,43 +332,52 @@ def dot(
     builder: Any, size: int, rows: int, places: Sequence[int], width: int, by_lane: bool,
     a: Block, b: Block, y: Block, loops: Sequence[Loop], scale: Any, add: Any,
 ) -> None:  # fmt: skip
-    """A dot tile: the innermost loop runs along memory, vectors first, then the numbers that are left."""
+    """A dot tile: the innermost loop runs along memory, vectors first, then the numbers that are left: as some lanes of
+    a vector, or one after the other."""
     code, single = Vectors(builder, size, width), Vectors(builder, size, 1)
     count = rows * len(places)
+    alone = [] if code.has_masks else single.zeros(count)  # sums of numbers that are left
 
-    def products(code: Vectors, at_a: Any, at_b: Any, k: Any, sums: Sums) -> Sums:
+    def products(code: Vectors, at_a: Any, at_b: Any, k: Any, sums: Sums, mask: Any = None) -> Sums:
+        def load(memory: Any, place: Any) -> Any:
+            return code.load(memory, place) if mask is None else code.load_some(memory, place, mask)
+
         @cache
         def left(row: int, column: int) -> Any:
-            return code.load(a.start, builder.add(code.at(code.at(at_a, row, a.row), column, a.column), k))
+            return load(a.start, builder.add(code.at(code.at(at_a, row, a.row), column, a.column), k))
 
         @cache
         def right(column: int) -> Any:
-            return code.load(b.start, builder.add(code.at(at_b, column, b.column), k))
+            return load(b.start, builder.add(code.at(at_b, column, b.column), k))
 
-        window, alone = _known(a.column) != 0, _known(b.column) == 0
+        windows, same = _known(a.column) != 0, _known(b.column) == 0
         elements = itertools.product(range(rows), places)
-        pairs = ((left(row, column if window else 0), right(0 if alone else column)) for row, column in elements)
+        pairs = ((left(row, column if windows else 0), right(0 if same else column)) for row, column in elements)
         return [code.multiply_add(*pair, total) for pair, total in zip(pairs, sums, strict=True)]
 
     def along(at_a: Any, at_b: Any, sums: Sums) -> Sums:
         steps = loops[-1][0]
         whole = builder.sdiv(steps, NUMBER(width))
         start = builder.mul(whole, NUMBER(width))
+        left = builder.sub(steps, start)
         vectors = repeated(
             builder, whole, sums[:count],
             lambda k, old: products(code, at_a, at_b, builder.mul(k, NUMBER(width)), old),
         )  # fmt: skip
+        if code.has_masks:
+            mask = code.first_lanes(builder.trunc(left, LANE))
+            some = builder.zext(builder.icmp_signed(">", left, NUMBER(0)), NUMBER)
+            return repeated(builder, some, vectors, lambda _, old: products(code, at_a, at_b, start, old, mask))
         rest = repeated(
-            builder, builder.sub(steps, start), sums[count:],
-            lambda k, old: products(single, at_a, at_b, builder.add(start, k), old),
-        )  # fmt: skip
+            builder, left, sums[count:], lambda k, old: products(single, at_a, at_b, builder.add(start, k), old)
+        )
         return [*vectors, *rest]
 
-    sums = code.nest(loops[:-1], a.at, b.at, [*code.zeros(count), *single.zeros(count)], along)
-    totals = [
-        builder.fmul(builder.fadd(code.added_up(vector), rest), scale)
-        for vector, rest in zip(sums[:count], sums[count:], strict=True)
-    ]
+    sums = code.nest(loops[:-1], a.at, b.at, [*code.zeros(count), *alone], along)
+    totals = [code.added_up(vector) for vector in sums[:count]]
+    if alone:
+        totals = [builder.fadd(total, rest) for total, rest in zip(totals, sums[count:], strict=True)]
+    totals = [builder.fmul(total, scale) for total in totals]
 
     def store(adding: bool) -> None:
         for (row, column), total in zip(itertools.product(range(rows), places), totals, strict=True):
