@@ -161,7 +161,7 @@ def tile_code(cpu: Cpu, form: str, size: int) -> tuple[str, tuple[int, int]]:
     }[form]
     places = range(across) if form == "dot" else range(0, across * lanes, lanes)
     tile.FORMS[form](
-        builder, size, rows, places, lanes, form == "lane" and cpu.registers.by_lane, *blocks,
+        builder, size, rows, places, lanes, across * lanes, form == "lane" and cpu.registers.by_lane, *blocks,
         tile.Block(y, zero, row, one), [(steps, *loop)], llvm.Constant(element, 1.0),
         llvm.Constant(llvm.IntType(1), 0),
     )  # fmt: skip

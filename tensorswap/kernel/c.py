@@ -295,10 +295,10 @@ def function(made: Made) -> str:
 
 
 def tile_text(tile: ir.Tile) -> str:
-    element, depth = TYPES[tile.type], ir.LOOPS
+    element, depth, lanes = TYPES[tile.type], ir.LOOPS, tile.of_whole_vectors().lanes
     panels = ", ".join(f"{element} *{n}, int64_t {n}_at, int64_t {n}_row, int64_t {n}_column" for n in "aby")
     loops = ", ".join(f"int64_t count{k}, int64_t a_step{k}, int64_t b_step{k}" for k in range(depth))
-    width = f"vector_size({tile.lanes * tile.type.size}), " if tile.lanes > 1 else ""
+    width = f"vector_size({lanes * tile.type.size}), " if lanes > 1 else ""
     lines = [
         f"typedef {element} {tile.name}_vector __attribute__(({width}aligned({tile.type.size}), may_alias));",
         f"static inline void {tile.name}({panels}, {loops}, {element} scale, int add) {{",
@@ -323,11 +323,12 @@ def _moved(name: str, depth: int) -> str:
 
 def _outer(tile: ir.Tile, depth: int) -> Iterator[str]:
     vector, element = f"{tile.name}_vector", TYPES[tile.type]
-    places = [(row, v) for row in range(tile.rows) for v in tile.places]
+    vectors = tile.of_whole_vectors().places
+    places = [(row, v) for row in range(tile.rows) for v in vectors]
     for row, v in places:
         yield f"{vector} s{row}_{v} = {_zero(tile)};"
     inner = [f"const {element} *p = {_moved('a', depth)}, *q = {_moved('b', depth)};"]
-    inner += [f"{vector} b{v} = *(const {vector} *)(q + {v});" for v in tile.places]
+    inner += [f"{vector} b{v} = *(const {vector} *)(q + {v});" for v in vectors]
     inner += [f"s{row}_{v} += p[{row} * a_row] * b{v};" for row, v in places]
     yield from _nest(depth, inner)
     for row, v in places:  # all are read before one is written: they may share elements
@@ -361,7 +362,7 @@ def _dot(tile: ir.Tile, depth: int) -> Iterator[str]:
 
 
 def _zero(tile: ir.Tile) -> str:
-    return "{0}" if tile.lanes > 1 else "0"
+    return "{0}" if tile.of_whole_vectors().lanes > 1 else "0"
 
 
 def _table(table: ir.Table) -> str:

@@ -298,8 +298,8 @@ LOOPS = 4  # over steps of a sum, one inside the other, that a tile has
 
 @dataclass(frozen=True)
 class Tile:
-    """A block of a sum of products that stays in registers. Its rows have vectors of `lanes` numbers; of a dot tile
-    each element has one. Its name says all of it."""
+    """A block of a sum of products that stays in registers. Its rows have vectors of `lanes` numbers, or some of the
+    lanes of one; of a dot tile each element has one. Its name says all of it."""
 
     form: str  # "outer", "lane" or "dot"
     type: Type
@@ -317,7 +317,16 @@ class Tile:
         it if it must. Of a dot tile, all columns."""
         if self.form == "dot":
             return list(range(self.columns))
+        if self.columns < self.lanes:
+            return [0]
         return [min(place, self.columns - self.lanes) for place in range(0, self.columns, self.lanes)]
+
+    def of_whole_vectors(self) -> Tile:
+        """The same with no more lanes than columns, for registers without masks."""
+        lanes = self.lanes
+        while self.form != "dot" and lanes > self.columns:
+            lanes //= 2
+        return replace(self, lanes=lanes)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

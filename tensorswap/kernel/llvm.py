@@ -256,7 +256,7 @@ class Printer:
         loops = [tuple(self.value(part) for part in loop) for loop in node.loops]
         a, b, y = (self.block(panel) for panel in (node.a, node.b, node.y))
         FORMS[kind.form](
-            self.builder, kind.type.size, kind.rows, kind.places, kind.lanes,
+            self.builder, kind.type.size, kind.rows, kind.places, kind.lanes, kind.columns,
             kind.form == "lane" and registers().by_lane, a, b, y, loops, self.value(node.scale), self.value(node.add),
         )  # fmt: skip
 

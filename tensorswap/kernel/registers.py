@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 LINE = 64  # bytes of a line of the cache
+MASKED = 32  # bytes of registers that have masks: AVX, and all that is wider
 USUAL = 1 << 20  # bytes of the cache that a core has for itself, where a system tells none
 LEAST, MOST = 1 << 18, 1 << 21  # a larger one is that of several cores
 SYSTEM = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -24,6 +25,11 @@ class Registers:
     count: int
     by_lane: bool
     cache: int = USUAL
+
+    @property
+    def masks(self) -> bool:
+        """Whether loads and stores take some lanes as fast as all of them."""
+        return self.bytes >= MASKED
 
     @property
     def outer(self) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from .. import assembly as llvm
-from .registers import LINE
+from .registers import LINE, MASKED
 
 NUMBER = llvm.IntType(64)
 LANE = llvm.IntType(32)
@@ -25,7 +25,6 @@ INNERMOST = 80  # the same, of the last of several loops: it would end before a 
 STEPS = 4  # of a sum between two jumps, where each number of a is a load: so a CPU has room for its multiply-adds
 EARLY = 32  # steps before a row of b is wanted, that line of it is asked for
 EACH = 4  # values for which a round counts at least
-MASKED = 32  # bytes of vectors that have masks: AVX, and all that is wider; of NEON, few numbers are ever left over
 FETCH = "llvm.prefetch.p0i8"
 ROLLED = "tensorswap.rolled"  # the name of a module's word for loops that LLVM leaves as they are
 
@@ -81,14 +80,17 @@ def _known(code: Any) -> int | None:
 
 
 class Vectors:
-    """LLVM code on vectors of one width, or on single numbers."""
+    """LLVM code on vectors of one width, of which all memory has so many numbers, if that are fewer; or on single
+    numbers."""
 
-    def __init__(self, builder: Any, size: int, width: int) -> None:
+    def __init__(self, builder: Any, size: int, width: int, most: int | None = None) -> None:
         self.builder = builder
         self.size = size  # of a number, in bytes
         self.element = llvm.FloatType() if size == 4 else llvm.DoubleType()
         self.vector = llvm.VectorType(self.element, width) if width > 1 else self.element
         self.width = width
+        few = [int(lane < most) for lane in range(width)] if most is not None and most < width else None
+        self.mask = few and llvm.Constant(llvm.VectorType(llvm.IntType(1), width), few)
         name = f"llvm.fma.{f'v{width}' if width > 1 else ''}f{8 * size}"
         kind = llvm.FunctionType(self.vector, [self.vector] * 3)
         self.fused = builder.module.globals.get(name) or llvm.Function(builder.module, kind, name)
@@ -116,12 +118,27 @@ class Vectors:
         place = self.further(memory, offset)
         return self.builder.bitcast(place, self.vector.as_pointer()) if self.width > 1 else place
 
-    def load(self, memory: Any, offset: Any) -> Any:
-        return self.builder.load(self.address(memory, offset), align=self.size)
+    def load(self, memory: Any, offset: Any, mask: Any = None) -> Any:
+        """A vector; or the lanes of a mask, with zeros beside them, where there may be no memory."""
+        place, mask = self.address(memory, offset), mask or self.mask
+        if mask is None:
+            return self.builder.load(place, align=self.size)
+        return self._masked("load", self.vector, [place, LANE(self.size), mask, *self.zeros(1)])
+
+    def store(self, value: Any, memory: Any, offset: Any) -> None:
+        place = self.address(memory, offset)
+        if self.mask is None:
+            self.builder.store(value, place, align=self.size)
+        else:
+            self._masked("store", llvm.VoidType(), [value, place, LANE(self.size), self.mask])
+
+    def _masked(self, what: str, result: Any, arguments: list[Any]) -> Any:
+        name, module = f"llvm.masked.{what}.v{self.width}f{8 * self.size}.p0", self.builder.module
+        kind = llvm.FunctionType(result, [argument.type for argument in arguments])
+        return self.builder.call(module.globals.get(name) or llvm.Function(module, kind, name), arguments)
 
     @property
     def has_masks(self) -> bool:
-        """Whether these registers load some of their lanes as fast as all of them."""
         return self.width * self.size >= MASKED
 
     def first_lanes(self, count: Any) -> Any:
@@ -129,17 +146,6 @@ class Vectors:
         lanes = llvm.Constant(llvm.VectorType(LANE, self.width), list(range(self.width)))
         many = self.builder.insert_element(llvm.Constant(lanes.type, llvm.Undefined), count, LANE(0))
         return self.builder.icmp_signed("<", lanes, self.shuffled(many, [0] * self.width))
-
-    def load_some(self, memory: Any, offset: Any, mask: Any) -> Any:
-        """The lanes of a mask, and zeros beside them, where there may be no memory."""
-        name, module = f"llvm.masked.load.v{self.width}f{8 * self.size}.p0", self.builder.module
-        place = self.address(memory, offset)
-        kind = llvm.FunctionType(self.vector, [place.type, LANE, mask.type, self.vector])
-        function = module.globals.get(name) or llvm.Function(module, kind, name)
-        return self.builder.call(function, [place, LANE(self.size), mask, *self.zeros(1)])
-
-    def store(self, value: Any, memory: Any, offset: Any) -> None:
-        self.builder.store(value, self.address(memory, offset), align=self.size)
 
     def fetch(self, place: Any, write: bool = False) -> None:
         """Asks for a line of memory that will be wanted; where there is none, nothing happens."""
@@ -259,21 +265,21 @@ def depending(builder: Any, test: Any, write: Callable[[bool], None]) -> None:
 
 
 def outer(
-    builder: Any, size: int, rows: int, places: Sequence[int], width: int, by_lane: bool,
+    builder: Any, size: int, rows: int, places: Sequence[int], width: int, columns: int, by_lane: bool,
     a: Block, b: Block, y: Block, loops: Sequence[Loop], scale: Any, add: Any,
 ) -> None:  # fmt: skip
     """An outer tile, or a lane tile if the rows of a lie side by side and registers multiply by lane. The vectors of a
     row begin at `places`, and may share elements, of which both have the same sums."""
-    code = Vectors(builder, size, width)
+    code = Vectors(builder, size, width, columns)
     apart = [code.at(NUMBER(0), row, a.row) for row in range(rows)]
 
     def step(places_of: Sequence[Any], sums: Sums) -> Sums:
         of_a, of_b, *early = places_of
-        columns = [code.load(of_b, place) for place in places]
+        vectors = [code.load(of_b, place) for place in places]
         for place in places[:: max(LINE // (size * width), 1)] if early else ():
             code.fetch(code.further(early[0], NUMBER(place)))
         factors = _factors(code, of_a, apart, by_lane)
-        pairs = ((factor, column) for factor in factors for column in columns)
+        pairs = ((factor, vector) for factor in factors for vector in vectors)
         return [code.multiply_add(*pair, total) for pair, total in zip(pairs, sums, strict=True)]
 
     def along(at_a: Any, at_b: Any, sums: Sums) -> Sums:
@@ -288,14 +294,14 @@ def outer(
     if _known(add) != 0:
         for row in written:
             code.fetch(row, write=True)
-            code.fetch(code.further(row, places[-1] + width - 1), write=True)
+            code.fetch(code.further(row, columns - 1), write=True)
     sums = code.nest(loops[:-1], a.at, b.at, code.zeros(rows * len(places)), along)
     elements = [(row, place) for row in written for place in places]
     factor = code.splat(scale)
     if _known(add) == 0:
         values = [builder.fmul(total, factor) for total in sums]
     else:
-        before = _before(code, written, places[-1] + width, add)
+        before = _before(code, written, columns, add)
         olds = (code.load(row, place) for row in before for place in places)
         values = [code.multiply_add(total, factor, old) for total, old in zip(sums, olds, strict=True)]
     for (row, place), value in zip(elements, values, strict=True):
@@ -329,7 +335,7 @@ def _factors(code: Vectors, a: Any, apart: list[Any], by_lane: bool) -> Iterator
 
 
 def dot(
-    builder: Any, size: int, rows: int, places: Sequence[int], width: int, by_lane: bool,
+    builder: Any, size: int, rows: int, places: Sequence[int], width: int, columns: int, by_lane: bool,
     a: Block, b: Block, y: Block, loops: Sequence[Loop], scale: Any, add: Any,
 ) -> None:  # fmt: skip
     """A dot tile: the innermost loop runs along memory, vectors first, then the numbers that are left: as some lanes of
@@ -339,16 +345,13 @@ def dot(
     alone = [] if code.has_masks else single.zeros(count)  # sums of numbers that are left
 
     def products(code: Vectors, at_a: Any, at_b: Any, k: Any, sums: Sums, mask: Any = None) -> Sums:
-        def load(memory: Any, place: Any) -> Any:
-            return code.load(memory, place) if mask is None else code.load_some(memory, place, mask)
-
         @cache
         def left(row: int, column: int) -> Any:
-            return load(a.start, builder.add(code.at(code.at(at_a, row, a.row), column, a.column), k))
+            return code.load(a.start, builder.add(code.at(code.at(at_a, row, a.row), column, a.column), k), mask)
 
         @cache
         def right(column: int) -> Any:
-            return load(b.start, builder.add(code.at(at_b, column, b.column), k))
+            return code.load(b.start, builder.add(code.at(at_b, column, b.column), k), mask)
 
         windows, same = _known(a.column) != 0, _known(b.column) == 0
         elements = itertools.product(range(rows), places)

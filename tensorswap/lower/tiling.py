@@ -149,9 +149,13 @@ class Tiling:
         if self.found.form == "dot":
             rows, columns = int(min(own.dot[0], most_rows)), int(min(own.dot[1], most_columns))
             return Tile("dot", self.type, rows, columns, lanes), rows, columns
+        known = self.found.column not in self.layout.least and self.layout.is_constant(self.found.column)
+        few = 1 < most_columns < lanes
         while lanes > most_columns:
             lanes //= 2
         vectors, columns = self.vectors_of(lanes, most_columns)
+        if few and known and own.masks and most_columns != lanes:  # some lanes of one vector, not two that overlap
+            lanes, vectors, columns = 2 * lanes, 1, int(most_columns)
         rows = int(min(own.rows(vectors), most_rows))
         return Tile(self.found.form, self.type, rows, columns, lanes), rows, columns
 
