@@ -80,7 +80,7 @@ def _tile(node: ir.TileCall) -> Common | None:
         (given.take(count, range(SMALL)), given.take(of_a, near), given.take(of_b, near))
         for count, of_a, of_b in node.loops
     )
-    scale, add = given.take(node.scale, ()), given.take(node.add)
+    scale, add = given.take(node.scale, ()), given.take(node.add, None if short else ())
     name = " ".join((node.tile.name, *(str(memory.type) for memory in at)))
     return given.common(name, ir.TileCall(node.tile, a, b, y, loops, scale, add), at)
 

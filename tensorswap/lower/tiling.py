@@ -157,7 +157,8 @@ class Tiling:
         if few and known and own.masks and most_columns != lanes:  # some lanes of one vector, not two that overlap
             lanes, vectors, columns = 2 * lanes, 1, int(most_columns)
         rows = int(min(own.rows(vectors), most_rows))
-        return Tile(self.found.form, self.type, rows, columns, lanes), rows, columns
+        form = self.found.form if own.by_lane else "outer"  # elsewhere a lane tile is one whose rows lie side by side
+        return Tile(form, self.type, rows, columns, lanes), rows, columns
 
     def vectors_of(self, lanes: int, most: float) -> tuple[int, int]:
         """The vectors of an outer tile and its columns. Tiles of equal width share a known number of columns, of which
