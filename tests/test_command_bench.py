@@ -209,7 +209,7 @@ def test_profile_shows_each_kernel(command: Command) -> None:
 
 
 def test_profile_of_a_kernel_that_computes_nothing(command: Command) -> None:
-    sizes = [option for size in ("k=50", "i=32", "j=32", "n=1000") for option in ("--size", size)]
+    sizes = [option for size in ("k=50", "i=32", "j=64", "n=1000") for option in ("--size", size)]
     text = "R[n,k,i] += Q[k,i,j] * x[n,j]\nM[n] max= R[n,k,i]"
     assert "packs panels for all threads" in command.prints("profile", text, *sizes, "--seconds", "0")
 

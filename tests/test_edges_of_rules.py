@@ -137,3 +137,28 @@ def test_a_value_of_a_sum_that_grows_is_held_by_nothing_that_comes_later(name: s
     for output in ("C", "E"):
         slope = (above[output] - below[output]) / (2 * step)
         np.testing.assert_allclose(pushed[f"{output}.dot"], slope, rtol=1e-6, atol=1e-8)
+
+
+GUARDS = {
+    "written otherwise": ("i == 1", "not (i == 1)"),
+    "three, two of which meet": ("i < 1", "i >= 1", "i >= 1 and i < 9"),
+    "three, one of which meets both": ("i < 2", "i >= 1 and i < 3", "i >= 2"),
+    "in another order": ("i >= 1 and i < 9", "i < 1", "i >= 1"),
+}
+
+
+@pytest.mark.parametrize("operator", ["*=", "max=", "min="])
+@pytest.mark.parametrize("guards", GUARDS.values(), ids=list(GUARDS))
+def test_tangents_of_guarded_statements_stand_once(guards: tuple[str, ...], operator: str) -> None:
+    names = "ABC"[: len(guards)]
+    pairs = zip(names, guards, strict=True)
+    program = ts.program("\n".join(f"Y[i] {operator} {name}[i] if {guard}" for name, guard in pairs))
+    rng = np.random.default_rng(0)
+    given = {name: rng.uniform(0.5, 2, 5) for name in names}
+    way = {f"{name}.dot": rng.standard_normal(5) for name in names}
+    later, before = (
+        program.run_reference({name: given[name] + sign * 1e-6 * way[f"{name}.dot"] for name in names})
+        for sign in (1, -1)
+    )
+    pushed = program.tangent(wrt=list(names)).run_reference({**given, **way})
+    np.testing.assert_allclose(pushed, (later - before) / 2e-6, rtol=1e-6, atol=1e-8)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensorswap as ts
-from tensorswap.kernel.registers import registers
+from tensorswap.kernel.registers import Registers, assuming, registers
 from tensorswap.plan import nest
 from tests.test_planner import check
 
@@ -130,3 +130,19 @@ def test_every_number_of_steps_and_columns(text: str, dtype: type, tiny: bool, m
         places = {access.tensor: access.indices for access in program.loops.statements[-1].reads}
         arrays = {name: numbers.standard_normal([sizes[i.name] for i in indices]) for name, indices in places.items()}
         check(program, {name: array.astype(dtype) for name, array in arrays.items()})
+
+
+OTHERS = {"own": registers(), "AVX-512": Registers(64, 32, by_lane=False), "AVX2": Registers(32, 16, by_lane=False)}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("assumed", OTHERS.values(), ids=list(OTHERS))
+def test_few_columns_and_short_rows(assumed: Registers, dtype: str) -> None:
+    """What fills no vector is some of its lanes: nothing beside them is read, added or written."""
+    numbers = np.random.default_rng(9)
+    with assuming(assumed):
+        for few in (2, 3, 5, 7, 9, 10, 13, 15, 17, 30):
+            given = {"A": numbers.random((21, 40)).astype(dtype), "B": numbers.random((40, few)).astype(dtype)}
+            check(ts.program("Y[i,j] += A[i,k] * B[k,j]\nZ[i,j] += Y[i,j]\nZ[i,j] += A[i,k] * B[k,j] / 2"), given)
+            given = {"X": numbers.random((3, 9, few + 2)).astype(dtype), "G": numbers.random((3, 7, few)).astype(dtype)}
+            check(ts.program("D[c,u,v] += X[c,i+u,j+v] * G[c,i,j]"), given)

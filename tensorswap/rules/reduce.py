@@ -41,10 +41,16 @@ class Helpers:
         )
 
     def meeting(self, statement: ir.Statement) -> list[ir.Statement]:
-        """The statements that may write an element which the given one writes: all of the tensor's, or itself alone."""
-        group = [s for s in self.loops.statements if s.target.tensor == statement.target.tensor]
-        if all(s is statement or disjoint(self.loops, s, statement) for s in group):
-            group = [statement]
+        """The statements that may write an element which the given one writes, or which one of them writes: each of
+        them has the same group."""
+        rest = [s for s in self.loops.statements if s.target.tensor == statement.target.tensor]
+        met: list[ir.Statement] = []
+        found = [statement]
+        while found:
+            met += found
+            rest = [s for s in rest if all(s is not other for other in found)]
+            found = [s for s in rest if any(not disjoint(self.loops, s, other) for other in found)]
+        group = [s for s in self.loops.statements if any(s is other for other in met)]
         if any(ir.BATCH in candidates(s) for s in group):
             raise DerivativeError(
                 f"`{statement.operator}` over `...` has no derivative here",

@@ -82,8 +82,11 @@ def _digits(terms: dict[str, ir.Expr], a: str, b: str, rules: SizeRules) -> bool
 def disjoint(loops: ir.Loops, first: ir.Statement, second: ir.Statement) -> bool:
     """Whether two targets never meet: some axis keeps them apart, or their guards exclude each other."""
     if first.target.indices == second.target.indices:
-        conditions, own = set(conjuncts(second.guard)), ir.bare_indices(first.target)
-        opposites = [atom for atom in conjuncts(first.guard) if opposite(atom) in conditions]
+        own = ir.bare_indices(first.target)
+        ones, others = (conjuncts(s.guard) for s in (first, second))
+        # `not i == 1` is written otherwise than `i != 1`
+        opposites = [atom for atom in ones if opposite(atom) in others]
+        opposites += [atom for atom in others if opposite(atom) in ones]
         # of other indices, one value may hold for the first, and another for the second
         if any(ir.index_names(atom) <= own and _lasts(loops, atom, first, second) for atom in opposites):
             return True

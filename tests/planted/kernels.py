@@ -16,6 +16,18 @@ TEAM = "tests/test_team.py::"
 
 FAULTS = (
     Fault(
+        "a tile of few columns writes a whole vector", "wrong bound", "kernel/tile.py",
+        "few = [int(lane < most)", "few = [int(lane <= most)",
+        (SHARED + "test_few_columns_and_short_rows[AVX2-float32]",),
+        "the first number of the next row would be written over",
+    ),
+    Fault(
+        "the lanes beyond the end of a row are added", "wrong bound", "kernel/tile.py",
+        'return self.builder.icmp_signed("<", lanes,', 'return self.builder.icmp_signed(">=", lanes,',
+        (SHARED + "test_few_columns_and_short_rows[AVX2-float32]",),
+        "a sum of 17 would have its last term left out, and read what lies behind",
+    ),
+    Fault(
         "points at an edge use what the loop between has computed", "value reused", "lower/together.py",
         "        write.held = dict(held)\n        for number", "        for number",
         ("tests/test_shared_edges.py::test_each_size",),

@@ -91,8 +91,8 @@ FAULTS = (
     ),
     Fault(
         "windows are read beside each other, not over each other", "swapped index", "kernel/tile.py",
-        "pairs = ((left(row, column if window else 0), right(0 if alone else column)) for row, column in elements)",
-        "pairs = ((left(row, 0), right(0 if alone else column)) for row, column in elements)",
+        "pairs = ((left(row, column if windows else 0), right(0 if same else column)) for row, column in elements)",
+        "pairs = ((left(row, 0), right(0 if same else column)) for row, column in elements)",
         ("tests/test_window_sums.py::test_windows[depthwise-float64]",),
         "all columns of a window would have the sums of the first",
     ),
