@@ -36,8 +36,8 @@ def test_it_is_right_to_a_factor_of_three(text: str, sizes: dict[str, int], meas
 
 def test_threads_are_asked_for_large_products_and_not_for_small_ones() -> None:
     text = "Y[i,j] += A[i,k] * B[k,j]"
-    assert guess(text, i=48, j=48, k=48) < PARALLEL < guess(text, i=96, j=96, k=96)
-    assert guess(text, NARROW, i=48, j=48, k=48) > PARALLEL, "shorter vectors take longer"
+    assert guess(text, i=64, j=64, k=64) < PARALLEL < guess(text, i=128, j=128, k=128)
+    assert guess(text, NARROW, i=64, j=64, k=64) > PARALLEL, "shorter vectors take longer"
 
 
 def test_what_has_no_vectors_takes_as_long_everywhere() -> None:

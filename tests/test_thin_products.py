@@ -140,3 +140,5 @@ def test_rows_that_share_a_place_of_the_cache_lie_in_panels(apart: int, packed: 
     sides = [word.item.side for word in kernel.kernel.words if isinstance(word.item, PanelsOf)]
     assert ("a" in sides) == (packed or registers().by_lane)
     np.testing.assert_allclose(program(given), given["A"] @ given["B"], rtol=1e-4)
+    banded = ts.program("Y[i,j] += A[i,k] * B[k,j] if k <= i")
+    np.testing.assert_allclose(banded(given), np.tril(given["A"]) @ given["B"], rtol=1e-4)

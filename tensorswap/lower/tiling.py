@@ -149,16 +149,16 @@ class Tiling:
         if self.found.form == "dot":
             rows, columns = int(min(own.dot[0], most_rows)), int(min(own.dot[1], most_columns))
             return Tile("dot", self.type, rows, columns, lanes), rows, columns
+        whole = lanes
+        while whole > most_columns:
+            whole //= 2
+        vectors, columns = self.vectors_of(whole, most_columns)
         known = self.found.column not in self.layout.least and self.layout.is_constant(self.found.column)
-        few = 1 < most_columns < lanes
-        while lanes > most_columns:
-            lanes //= 2
-        vectors, columns = self.vectors_of(lanes, most_columns)
-        if few and known and own.masks and most_columns != lanes:  # some lanes of one vector, not two that overlap
-            lanes, vectors, columns = 2 * lanes, 1, int(most_columns)
+        if known and own.masks and whole < most_columns < lanes:  # some lanes of one vector, not two that overlap
+            whole, vectors, columns = 2 * whole, 1, int(most_columns)
         rows = int(min(own.rows(vectors), most_rows))
         form = self.found.form if own.by_lane else "outer"  # elsewhere a lane tile is one whose rows lie side by side
-        return Tile(form, self.type, rows, columns, lanes), rows, columns
+        return Tile(form, self.type, rows, columns, whole), rows, columns
 
     def vectors_of(self, lanes: int, most: float) -> tuple[int, int]:
         """The vectors of an outer tile and its columns. Tiles of equal width share a known number of columns, of which

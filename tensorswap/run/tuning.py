@@ -6,7 +6,7 @@ import os
 
 from ..errors import ArgumentError
 
-PARALLEL = 10_000  # nanoseconds of work below which the other threads would come too late
+PARALLEL = 20_000  # nanoseconds of work below which the other threads would come too late
 FULL = 3
 
 
