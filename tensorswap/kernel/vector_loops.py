@@ -18,7 +18,7 @@ MUCH = 1  # operation for each number
 SHORT = 16  # bytes of one that any machine has
 SIDE_BY_SIDE = 4  # vectors of a round, if steps are short: a jump counts beside them, and additions wait for each other
 LANE = llvm.IntType(32)
-KNOWN = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "sdiv": operator.floordiv}
+KNOWN = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "sdiv": operator.floordiv, "min": min}
 
 
 class Printer(Protocol):
@@ -66,7 +66,8 @@ class VectorLoop:
     def write(self, start: Any, stop: Any) -> Any:
         """All whole vectors from start on; gives where they end."""
         lanes, short = self.lanes, min(self.lanes, SHORT // self.loop.type.size)
-        done = start if self.at_once() == 1 else self.rounds(start, stop, self.at_once(), lanes)
+        begun = self.to_a_line(start, stop, lanes) if self.loop.again else start
+        done = begun if self.at_once() == 1 else self.rounds(begun, stop, self.at_once(), lanes)
         done = self.to_the_end(start, done, stop, lanes) if self.loop.again else self.rounds(done, stop, 1, lanes)
         if short == lanes or not (self.long or isinstance(done, llvm.Constant)):
             return done
@@ -84,14 +85,27 @@ class VectorLoop:
             past = builder.select(builder.icmp_signed(">", whole, NUMBER(0)), past, first)
         return past
 
+    def to_a_line(self, start: Any, stop: Any, lanes: int) -> Any:
+        """One vector from a place within a line of memory, if it is known to be one, so that the next ones begin with
+        lines, and do not lie across two of them; gives where they begin."""
+        if self.long or not all(isinstance(code, llvm.Constant) for code in (start, stop)):
+            return start
+        line = NUMBER(-(-start.constant // lanes) * lanes)
+        if line.constant == start.constant or stop.constant - line.constant < lanes * self.at_once():
+            return start
+        self.some(start, line, 1, lanes)
+        return line
+
     def to_the_end(self, start: Any, done: Any, stop: Any, lanes: int) -> Any:
         """What is left, one vector after the other; the last one goes back over elements that are done, if there are
         so many."""
         builder, last = self.builder, _folded(self.builder, "sub", stop, NUMBER(lanes))
         if all(isinstance(code, llvm.Constant) for code in (start, done, stop)):
-            if last.constant < start.constant or done.constant == stop.constant:
+            left = stop.constant - done.constant
+            if last.constant < start.constant or not left:
                 return done
-            self.some(done, stop, 1, lanes, last if (stop.constant - done.constant) % lanes else None)
+            vectors = min(-(-left // lanes), self.at_once())
+            self.some(done, stop, vectors, lanes, last if left % lanes else None)
             return stop
         enough = builder.icmp_signed(">=", last, start)
         self.some(builder.select(enough, done, stop), stop, 1, lanes, last)
@@ -107,26 +121,22 @@ class VectorLoop:
     def some(self, first: Any, past: Any, vectors: int, lanes: int, last: Any = None) -> None:
         """So many vectors in each round, none of which begins behind the last place, if there is one."""
         self.lanes = lanes
+        if isinstance(first, llvm.Constant) and isinstance(past, llvm.Constant):
+            if past.constant <= first.constant + vectors * lanes:
+                self.one_round(first, vectors, last)
+                return
         builder, names = self.builder, ("lanes", "vectors", "sums", "lanes_end")
         before, inside, behind, after = (self.printer.function.append_basic_block(name) for name in names)
         builder.cbranch(builder.icmp_signed("<", first, past), before, after)
         builder.position_at_end(before)
-        self.steady, self.starts, self.read = {}, {}, {}
-        for statement in self.loop.node.body:
-            self.prepare(statement)
-        begun = {name: [self.nothing(name)] * vectors for name in self.loop.sums}
+        begun = self.begun(vectors)
         begins = builder.block  # what is computed before the loop may have branches
         builder.branch(inside)
         builder.position_at_end(inside)
         place = builder.phi(NUMBER)
         phis = {name: [builder.phi(value.type) for value in values] for name, values in begun.items()}
         sums = {name: list(values) for name, values in phis.items()}
-        self.places = [builder.add(place, NUMBER(k * lanes)) if k else place for k in range(vectors)]
-        if last is not None:
-            self.places = [builder.select(builder.icmp_signed("<", k, last), k, last) for k in self.places]
-        self.own, self.made = {}, {}
-        for statement in self.loop.node.body:
-            self.statement(statement, sums)
+        self.round(place, vectors, last, sums)
         following = builder.add(place, NUMBER(vectors * self.lanes), flags=["nsw"])
         stays_rolled(builder.cbranch(builder.icmp_signed("<", following, past), inside, behind))
         for phi, early, later in [(place, first, following)] + [
@@ -139,6 +149,29 @@ class VectorLoop:
             self.finish(ir.Variable(name, self.loop.type), values)
         builder.branch(after)
         builder.position_at_end(after)
+
+    def one_round(self, first: Any, vectors: int, last: Any) -> None:
+        """The same, where it is known that one round is all."""
+        sums = self.begun(vectors)
+        self.round(first, vectors, last, sums)
+        for name, values in sums.items():
+            self.finish(ir.Variable(name, self.loop.type), values)
+
+    def begun(self, vectors: int) -> dict[str, list[Any]]:
+        """Computes what comes before the rounds; gives what sums begin with."""
+        self.steady, self.starts, self.read = {}, {}, {}
+        for statement in self.loop.node.body:
+            self.prepare(statement)
+        return {name: [self.nothing(name)] * vectors for name in self.loop.sums}
+
+    def round(self, place: Any, vectors: int, last: Any, sums: dict[str, list[Any]]) -> None:
+        builder = self.builder
+        self.places = [_folded(builder, "add", place, NUMBER(k * self.lanes)) if k else place for k in range(vectors)]
+        if last is not None:
+            self.places = [_folded(builder, "min", k, last) for k in self.places]
+        self.own, self.made = {}, {}
+        for statement in self.loop.node.body:
+            self.statement(statement, sums)
 
     # -- before the loop
 
@@ -378,7 +411,9 @@ def _shuffled(builder: Any, vector: Any, lanes: Any) -> Any:
 
 
 def _folded(builder: Any, name: str, a: Any, b: Any) -> Any:
-    """A sum, difference, product or quotient of numbers, of which both may be known."""
+    """A sum, difference, product or quotient of numbers, or the least of them; both may be known."""
     if isinstance(a, llvm.Constant) and isinstance(b, llvm.Constant):
         return NUMBER(KNOWN[name](a.constant, b.constant))
+    if name == "min":
+        return builder.select(builder.icmp_signed("<", a, b), a, b)
     return getattr(builder, name)(a, b)
