@@ -67,6 +67,10 @@ class TileWriter:
         self.row, self.column = (self.layout.index(name) for name in (self.found.row, self.found.column))
 
     def emit(self) -> None:
+        if self.found.bounds and not self.store:
+            first, past = self.bounded_range(*self.tiling.ranges[self.found.summed[0]], greatest=True)
+            with self.scope.when([compare("<=", past, first)]):
+                self.scope.add(kernel.Skip())
         summed = self.summed()
         a, b = (self.operand(side, summed) for side in (self.tiling.a, self.tiling.b))
         corners = self.corners()
@@ -151,18 +155,24 @@ class TileWriter:
     def common_range(self, low: Value, high: Value) -> tuple[Value, Value]:
         """The start and the number of values of the summed index: those that all rows of a tile have in common, and
         that some column of it has."""
+        first, past = self.bounded_range(low, high, greatest=False)
+        first = self.scope.set("low_k", first)
+        past = self.scope.set("high_k", most(first, past))
+        return first, past - first
+
+    def bounded_range(self, low: Value, high: Value, greatest: bool) -> tuple[Value, Value]:
+        """The values of the summed index that all rows of a tile have in common, or those that some row has: of them,
+        those that some column has. There may be none."""
         k = self.found.summed[0]
         lows, highs = [low], [high]
         for bound in (*self.found.bounds, *self.found.masks):
             form = self.form(bound)
-            rest = self.over_tile(form.without(k), greatest=bound in self.found.masks)
-            if form.terms[k] == Number(1):  # k + rest >= 0 for every row of the tile
+            rest = self.over_tile(form.without(k), greatest=greatest or bound in self.found.masks)
+            if form.terms[k] == Number(1):  # k + rest >= 0
                 lows.append(-rest)
             else:
                 highs.append(rest + 1)
-        first = self.scope.set("low_k", extreme("max", lows))
-        past = self.scope.set("high_k", most(first, extreme("min", highs)))
-        return first, past - first
+        return extreme("max", lows), extreme("min", highs)
 
     def form(self, bound: Expr) -> Affine:
         form = affine(self.layout.known(bound))
