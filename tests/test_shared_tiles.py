@@ -54,6 +54,7 @@ BANDS = {
     "up to a falling line": "k < 50 - i",
     "from a falling line on": "k + i >= 30",
     "a band": "k >= i - 3 and k <= i + 9",
+    "a narrow band": "k >= i - 1 and k <= i + 2",  # no value that all rows of a tile have in common
     "a falling band": "k + i >= 20 and k + i < 70",
     "up to the column": "k <= j",
     "row and column": "k <= i and j <= i",
@@ -69,6 +70,7 @@ def test_sums_under_guards(guard: str, size: int) -> None:
     arrays = {name: numbers.standard_normal((size, size)) for name in "AB"}
     check(ts.program(f"Y[i,j] += A[i,k] * B[k,j] * 0.5 if {guard}"), arrays)
     check(ts.program(f"Y[h,i,j] -= A[i,k] * B[k,j] * C[h] if {guard}"), {**arrays, "C": numbers.standard_normal(3)})
+    check(ts.program(f"Y[i,j] += A[j,i]\nY[i,j] += A[i,k] * B[k,j] if {guard}"), arrays)  # tiles add to it
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -89,6 +89,19 @@ def test_as_the_interpreter(text: str, length: int, rows: int, steps: int, dtype
     check(program, arrays)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("begin", [1, 3, 8, 15, 17, 31])
+def test_rows_that_begin_within_a_line(begin: int, dtype: type) -> None:
+    """Their first vector goes as far as a line or beyond it, and the last ones go back: each element is written, and
+    none beside them."""
+    numbers = np.random.default_rng(begin)
+    program = ts.program(f"Y[i,j] = 0.5 * X[i,j-1] + X[i,j+1] if j >= {begin} and j < size(j) - {begin}")
+    text = program.source(X=numbers.standard_normal((3, 130)).astype(dtype))
+    assert f"range({begin}, " in text
+    for length in (*range(2 * begin + 2, 2 * begin + 40, 9), 96, 126, 127, 128, 129, 130, 150, 191, 192, 193, 194, 257):
+        check(program, {"X": numbers.standard_normal((3, length)).astype(dtype)})
+
+
 def test_nothing_beyond_an_edge_is_read() -> None:
     """The tensor stands between pages that nobody may read."""
     libc = ctypes.CDLL(None, use_errno=True)

@@ -110,6 +110,18 @@ FAULTS = (
         "the last element of a row would not be written",
     ),
     Fault(
+        "a row goes on behind a line that its first vector has not reached", "missing term", "kernel/vector_loops.py",
+        "        return line\n", "        return NUMBER(line.constant + lanes)\n",
+        (STENCILS + "test_rows_that_begin_within_a_line",),
+        "elements between the two would not be written",
+    ),
+    Fault(
+        "all vectors of a row's rest go back", "missing term", "kernel/vector_loops.py",
+        '[_folded(builder, "min", k, last) for k in self.places]', "[last for k in self.places]",
+        (STENCILS + "test_rows_that_begin_within_a_line",),
+        "elements before the last vector would not be written",
+    ),
+    Fault(
         "points behind the last vector of a row are left out", "missing term", "lower/loops.py",
         "_edges(scope, index, [(low, middle), (rest, high)],",
         "_edges(scope, index, [(low, middle), (high, high)],",
@@ -342,6 +354,13 @@ FAULTS = (
         "if any(step != Number(1) for step in steps) else []", "if False else []",
         (SHARED + "test_sums_under_guards[up to the row-33]",),
         "rows whose sums end after those of others would lose their last terms",
+    ),
+    Fault(
+        "tiles that only some of their rows have terms for are left out", "missing term", "lower/tilecall.py",
+        "self.bounded_range(*self.tiling.ranges[self.found.summed[0]], greatest=True)",
+        "self.bounded_range(*self.tiling.ranges[self.found.summed[0]], greatest=False)",
+        (SHARED + "test_sums_under_guards[a narrow band-33]",),
+        "the first rows of a triangle would lose their terms",
     ),
     Fault(
         "tiles of other strides are the same function", "stale key", "kernel/common.py",
