@@ -18,7 +18,13 @@ MUCH = 1  # operation for each number
 SHORT = 16  # bytes of one that any machine has
 SIDE_BY_SIDE = 4  # vectors of a round, if steps are short: a jump counts beside them, and additions wait for each other
 LANE = llvm.IntType(32)
-KNOWN = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "sdiv": operator.floordiv, "min": min}
+KNOWN: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "sdiv": operator.floordiv,
+    "min": min,
+}
 
 
 class Printer(Protocol):
@@ -121,10 +127,10 @@ class VectorLoop:
     def some(self, first: Any, past: Any, vectors: int, lanes: int, last: Any = None) -> None:
         """So many vectors in each round, none of which begins behind the last place, if there is one."""
         self.lanes = lanes
-        if isinstance(first, llvm.Constant) and isinstance(past, llvm.Constant):
-            if past.constant <= first.constant + vectors * lanes:
-                self.one_round(first, vectors, last)
-                return
+        known = isinstance(first, llvm.Constant) and isinstance(past, llvm.Constant)
+        if known and past.constant <= first.constant + vectors * lanes:
+            self.one_round(first, vectors, last)
+            return
         builder, names = self.builder, ("lanes", "vectors", "sums", "lanes_end")
         before, inside, behind, after = (self.printer.function.append_basic_block(name) for name in names)
         builder.cbranch(builder.icmp_signed("<", first, past), before, after)
