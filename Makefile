@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 .PHONY: playground-browser playground-test playground-bench playground-pictures playground-editor
 .PHONY: dist docs notebooks notebooks-test
-.PHONY: test train lint test-long soak bench bridges cluster oracles opinfo numpy-einsum clean planted coverage emulated
+.PHONY: test train lint test-long soak bench bridges cluster oracles opinfo numpy-einsum clean planted coverage emulated registers
 
 test: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -29,9 +29,13 @@ test-long: $(VENV)/.ready
 soak: $(VENV)/.ready
 	$(BIN)/python -m tests.soak
 
-# Plants two hundred faults, one after the other, in copies of the package, and counts which the tests find: all of them.
+# Plants more than two hundred faults, one after the other, in copies of the package, and counts which the tests find: all of them.
 planted: $(VENV)/.ready
 	$(BIN)/python -m tests.planted
+
+# Tests of kernels as if this CPU had the registers of others, NEON's, AVX2's and SSE's: about ten minutes.
+registers: $(VENV)/.ready
+	$(BIN)/python -m tests.other_registers
 
 # Tests of kernels as on x86-64 with AVX2, under qemu-user, on a machine of another kind (Debian: qemu-user): about an
 # hour on two cores. Python of x86-64 is fetched into .emulated/.

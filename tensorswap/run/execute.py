@@ -29,7 +29,7 @@ from .rows import ONCE, Rounds
 from .wide_steps import steps_of
 
 IN_STEP = 0.1  # of the work that is worth other threads is enough in the steps of a block, where they wait for it
-PIECES = 4  # parts for each thread, so that one which is late leaves some of its own to others
+PIECES = 8  # parts for each thread, so that one which is late leaves some of its own to others
 PIECE = 10_000  # nanoseconds of work below which a part should not be parted
 APART = 0.005  # of the work of a kernel that copies of what all parts add to may cost
 SHORTER = 0.1  # of a strip that parts of equally many strips may cost each
