@@ -29,7 +29,8 @@ test-long: $(VENV)/.ready
 soak: $(VENV)/.ready
 	$(BIN)/python -m tests.soak
 
-# Plants more than two hundred faults, one after the other, in copies of the package, and counts which the tests find: all of them.
+# Plants more than two hundred faults, one after the other, in copies of the package, and counts which the tests find:
+# all of them.
 planted: $(VENV)/.ready
 	$(BIN)/python -m tests.planted
 
