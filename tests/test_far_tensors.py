@@ -62,6 +62,23 @@ def test_values_and_gradients(text: str, data: st.DataObject) -> None:
         check(program.grad(of="loss", wrt=["X", "W"]), arrays)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_panels_of_all_steps_and_of_some(dtype: type) -> None:
+    """One tensor is packed before the kernel, with all steps of the sum; the other by pieces of the sum, in blocks of
+    panels and a rest of them."""
+    numbers = np.random.default_rng(5)
+    arrays = {
+        "X": numbers.standard_normal((2, 600, 72)).astype(dtype),
+        "W": numbers.standard_normal((600, 72)).astype(dtype),
+    }
+    program = ts.program("Y[b,i,j] += X[b,k,i] * W[k,j]")
+    source = program.source(arrays)
+    assert "packed ahead" in source
+    assert "for chunk in range(0, 600," in source
+    assert "split = rows +" in source
+    check(program, arrays)
+
+
 def test_tiles_stay_at_their_rows_of_large_weights() -> None:
     """Panels of rows are packed once, before the loops over pictures and their lines."""
     program = ts.program("Y[b,o,i,j] += X[b,c,i+u,j+v] * W[o,c,u,v]")

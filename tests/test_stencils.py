@@ -121,7 +121,11 @@ def test_nothing_beyond_an_edge_is_read() -> None:
             ("i", "j+1", "j < size(j) - 1"), ("i-2", "j+1", "i > 1 and j < size(j) - 1"),
         ]
     )  # fmt: skip
-    check(ts.program(f"Y[i,j] = X[i,j] + {around}\nS[i] += X[i,j] * ({around})\nreturn Y, S"), {"X": X})
+    for text in (
+        f"Y[i,j] = X[i,j] + {around}",
+        f"Y[i,j] = X[i,j] + {around}\nS[i] += X[i,j] * ({around})\nreturn Y, S",
+    ):
+        check(ts.program(text), {"X": X})
     for at in (begin, begin + page + size):
         libc.mprotect(ctypes.c_void_p(at), ctypes.c_size_t(page), mmap.PROT_READ | mmap.PROT_WRITE)
 

@@ -201,9 +201,8 @@ class Nester:
             group: list[_Touched] = [first]
             skipped: list[_Touched] = []
             fresh = [_Candidate(i) for i in _indices(first) if i not in level.around]
-            candidates = self.joined(fresh, first, level)
-            # a copy of an input comes before everything that it serves, and a large matrix is cut
-            if first.writes & self.copies or self.stays_whole(first, [], level):
+            candidates = self.cutting(first, self.joined(fresh, first, level), level)
+            if first.writes & self.copies:  # a copy of an input comes before everything that it serves
                 result.append((group, candidates))
                 touched = rest
                 continue
@@ -232,6 +231,11 @@ class Nester:
         found = self.best(own) >= AHEAD * self.best(after)
         self.parted |= found
         return found
+
+    def cutting(self, item: _Touched, candidates: list[_Candidate], level: _Level) -> list[_Candidate]:
+        """Of the candidates, those that cut the large matrix of a product, if it has one and some do."""
+        large = self.one_large(item.statements) if level.parallel and not level.around else None
+        return [c for c in candidates if large is None or c.index in ir.index_names(large)] or candidates
 
     def stays_whole(self, item: _Touched, candidates: list[_Candidate], level: _Level) -> bool:
         """Whether no index of a group would cut the large matrix of a product, so that every thread would read it."""
