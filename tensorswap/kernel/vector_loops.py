@@ -103,8 +103,8 @@ class VectorLoop:
         return line
 
     def to_the_end(self, start: Any, done: Any, stop: Any, lanes: int) -> Any:
-        """What is left, one vector after the other; the last one goes back over elements that are done, if there are
-        so many."""
+        """What is left: as one round if it is known how much that is, or one vector after the other. The last vector
+        goes back over elements that are done, if there are so many."""
         builder, last = self.builder, _folded(self.builder, "sub", stop, NUMBER(lanes))
         if all(isinstance(code, llvm.Constant) for code in (start, done, stop)):
             left = stop.constant - done.constant
@@ -128,7 +128,7 @@ class VectorLoop:
         """So many vectors in each round, none of which begins behind the last place, if there is one."""
         self.lanes = lanes
         known = isinstance(first, llvm.Constant) and isinstance(past, llvm.Constant)
-        if known and past.constant <= first.constant + vectors * lanes:
+        if known and 0 < past.constant - first.constant <= vectors * lanes:
             self.one_round(first, vectors, last)
             return
         builder, names = self.builder, ("lanes", "vectors", "sums", "lanes_end")

@@ -201,7 +201,8 @@ class Nester:
             group: list[_Touched] = [first]
             skipped: list[_Touched] = []
             fresh = [_Candidate(i) for i in _indices(first) if i not in level.around]
-            candidates = self.cutting(first, self.joined(fresh, first, level), level)
+            candidates = self.joined(fresh, first, level)
+            candidates = self.cutting(first, candidates, level) or candidates
             if first.writes & self.copies:  # a copy of an input comes before everything that it serves
                 result.append((group, candidates))
                 touched = rest
@@ -233,14 +234,13 @@ class Nester:
         return found
 
     def cutting(self, item: _Touched, candidates: list[_Candidate], level: _Level) -> list[_Candidate]:
-        """Of the candidates, those that cut the large matrix of a product, if it has one and some do."""
+        """Of the candidates, those that cut the large matrix of a product; all, if it has none."""
         large = self.one_large(item.statements) if level.parallel and not level.around else None
-        return [c for c in candidates if large is None or c.index in ir.index_names(large)] or candidates
+        return [c for c in candidates if large is None or c.index in ir.index_names(large)]
 
     def stays_whole(self, item: _Touched, candidates: list[_Candidate], level: _Level) -> bool:
         """Whether no index of a group would cut the large matrix of a product, so that every thread would read it."""
-        large = self.one_large(item.statements) if level.parallel and not level.around else None
-        return large is not None and not any(c.index in ir.index_names(large) for c in candidates)
+        return bool(candidates) and not self.cutting(item, candidates, level)
 
     def points(self, item: _Touched) -> int:
         return sum(math.prod(self.sizes.index[i] for i in statement.indices) for statement in item.statements)
