@@ -41,6 +41,11 @@ GUARDS: dict[str, tuple[str, dict[str, Any]]] = {
     "a large number in the text": ("i < n[b] - 1125899906842620", {"n": [2**50 - 1, 0]}),
     "the greatest": ("i <= n[b]", {"n": [2**63 - 1, -(2**63)]}),
     "the least": ("3 - i <= n[b]", {"n": [-(2**63), 2**63 - 1]}),
+    "a sum that wraps around": ("i < n[b] + 1", {"n": [2**63 - 1, 2]}),
+    "a sum with an index that wraps around": ("n[b] + b >= i", {"n": [2, 2**63 - 1]}),
+    "a difference that wraps around": ("i - 1 < n[b] - 1", {"n": [-(2**63), 3]}),
+    "a sign that wraps around": ("i < -n[b]", {"n": [-(2**63), -3]}),
+    "a size less what wraps around": ("i < size(i) - n[b]", {"n": [-(2**63), 15]}),
     "a condition that no index decides": ("n[b] % 7 == 3", {"n": [7 * 2**50 + 3, 4]}),
     "a quotient that another condition protects": ("n[b] > 0 and i < 10 // n[b]", {"n": [3, 0]}),
 }
@@ -76,16 +81,25 @@ def longer(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 EXPRESSIONS = st.recursive(st.sampled_from(LEAVES), longer, max_leaves=4)
-SIDES = st.sampled_from(["i", "i", "i + 2", "3 - i", "2 * i", "i + b"])
+SIDES = st.sampled_from(["i", "i", "i + 2", "3 - i", "2 * i", "i + b", "i + n[b]", "n[b] - i"])
 SIGNS = st.sampled_from(["<", "<=", ">", ">=", "=="])
 
 
 @check
-@given(st.sampled_from(sorted(FORMS)), SIDES, SIGNS, EXPRESSIONS, st.lists(INT64, min_size=5, max_size=5))
+@given(
+    st.sampled_from(sorted(FORMS)),
+    st.sampled_from("ijk"),
+    SIDES,
+    SIGNS,
+    EXPRESSIONS,
+    st.lists(INT64, min_size=5, max_size=5),
+)
 def test_expressions_that_nobody_has_thought_of(
-    form: str, side: str, sign: str, value: str, numbers: list[int]
+    form: str, index: str, side: str, sign: str, value: str, numbers: list[int]
 ) -> None:
+    """In a product each index is another thing to a tile."""
     text, arrays = FORMS[form]
+    side = side.replace("i", index) if form == "a product" else side
     arrays = {**arrays, "n": np.array(numbers[:2]), "m": np.array(numbers[2:4]), "h": np.array(numbers[4]), "b": 2}
     try:
         program = ts.program(text.format(f"{side} {sign} {value}"))

@@ -145,7 +145,7 @@ def value_bounds(atom: Expr, index: str) -> tuple[list[Expr], list[Expr]] | None
         step = None if form is None else form.terms.get(index)
         if form is None or step not in (ONE, Number(-1)) or index in ir.index_names(other):
             continue
-        if not any(isinstance(n, ir.Access) for n in ir.walk(other)) or not _counts(other):
+        if not any(isinstance(n, ir.Access) for n in ir.walk(other)) or not counts(other):
             continue
         bound = subtract(_held(other), form.without(index).expression())
         if step != ONE:
@@ -162,7 +162,7 @@ def _held(value: Expr) -> Expr:
     return minimum(maximum(value, Number(-ROOM)), Number(ROOM))
 
 
-def _counts(node: Expr) -> bool:
+def counts(node: Expr) -> bool:
     """Whether a value is computed as places are: of whole numbers, which nothing that is read divides."""
     alone = ir.transform(node, lambda n: ONE if isinstance(n, ir.Access) else n)
     return is_integer(alone) and not divides_by_values(node)

@@ -19,7 +19,7 @@ from ..kernel.ir import LOOPS
 from ..kernel.registers import LINE, registers
 from ..language import ir
 from ..language.affine import affine, is_constant
-from ..language.bounds import at_least_zero
+from ..language.bounds import at_least_zero, counts
 from ..language.build import conjuncts, maximum, minimum
 from ..language.ir import Expr, Number
 from ..plan.work import TILED, are_few
@@ -267,29 +267,34 @@ class Roles:
         return Contraction(found.form, found.a, found.b, found.summed, found.scale, **parts, values=known)
 
     def with_names(self, atom: Expr, found: Contraction) -> tuple[Expr, dict[str, Expr]]:
-        """A comparison with a whole number that is read, `length[b]`, if the loops of tiles do not change it: the name
-        of an index stands in its place; and what it stands for, held where no index comes, so that sums fit. All else
-        that reads numbers stays as it is."""
-        accesses = {n for n in ir.walk(atom) if isinstance(n, ir.Access)}
+        """A comparison with a side that reads whole numbers, `length[b] + 1`, if the loops of tiles do not change it:
+        the name of an index stands in its place; and what it stands for, held where no index comes, so that sums fit.
+        A side is computed as the text says: the numbers may be any, and where they wrap around, so does the side. All
+        else that reads numbers stays as it is."""
         inner = {found.row, found.column, *found.summed}
-        if len(accesses) != 1 or not ir.index_names(atom) & inner:
+        if not isinstance(atom, ir.Compare) or not ir.index_names(atom) & inner:
             return atom, {}
-        (access,) = accesses
-        if ir.index_names(access) & inner or not self.is_whole(access):
+        sides = [s for s in (atom.left, atom.right) if any(isinstance(n, ir.Access) for n in ir.walk(s))]
+        if len(sides) != 1 or ir.index_names(sides[0]) & inner or not self.is_whole(sides[0]):
             return atom, {}
-        name = f"the value of {access}"
-        made = ir.transform(atom, lambda node: ir.Index(name) if node == access else node)
+        (side,) = sides
+        name = f"the value of {side}"
+        left, right = (ir.Index(name) if s is side else s for s in (atom.left, atom.right))
+        made = replace(atom, left=left, right=right)
         forms = [affine(bound) for bound in at_least_zero(made)]
         alone = all(f is not None and f.terms.get(name) in (Number(1), Number(-1)) for f in forms)
-        if not alone or any(isinstance(n, Number) and abs(n.value) > SMALL for n in ir.walk(atom)):
+        if not alone or any(isinstance(n, Number) and abs(n.value) > SMALL for n in ir.walk(made)):
             return atom, {}
-        return made, {name: minimum(maximum(access, Number(-LARGE)), Number(LARGE))}
+        return made, {name: minimum(maximum(side, Number(-LARGE)), Number(LARGE))}
 
-    def is_whole(self, access: ir.Access) -> bool:
-        """Whether it reads a whole number that fits a word, at a place that is not read itself."""
-        dtype = self.layout.stored(access.tensor)
-        nested = any(isinstance(n, ir.Access) for place in access.indices for n in ir.walk(place))
-        return not nested and (dtype.kind == "i" or (dtype.kind == "u" and dtype.itemsize < 8))
+    def is_whole(self, side: Expr) -> bool:
+        """Whether it is a whole number that fits a word, computed as places are, of numbers at places that are not read
+        themselves."""
+        accesses = [n for n in ir.walk(side) if isinstance(n, ir.Access)]
+        nested = any(isinstance(n, ir.Access) for a in accesses for place in a.indices for n in ir.walk(place))
+        dtypes = {self.layout.stored(a.tensor) for a in accesses}
+        fit = all(dtype.kind == "i" or (dtype.kind == "u" and dtype.itemsize < 8) for dtype in dtypes)
+        return not nested and fit and counts(side)
 
     def kind_of(self, atom: Expr, found: Contraction) -> str | None:
         """What a part of the guard is to these roles, by the indices that it compares."""

@@ -203,7 +203,7 @@ FAULTS = (
     ),
     Fault(
         "any value bounds a loop", "skipped check", "language/bounds.py",
-        " or not _counts(other):", ":",
+        " or not counts(other):", ":",
         ("tests/test_ragged_expressions.py::test_whole_numbers_of_any_kind[a power-a loop]",),
         "a power was taken for the number itself",
     ),
