@@ -1,9 +1,11 @@
 """Launch: the parts of one kernel, taken by whoever is free: the thread that asks, and those that wait for such work.
 
-A part is claimed by lowering the ticket, one word: how many parts nobody has claimed yet, and above them the number of
-the job, so that nobody who is late can claim a part of another one. Whoever has launched a kernel takes parts like all
-others, and then waits for those that others have claimed, not for threads that never came: a core that is busy, asleep
-or taken away costs its share and no more. Which thread runs a part changes no bit of what it makes.
+A part is claimed by changing the ticket, one word: the first part that nobody has claimed yet, the one behind the last
+of them, and above them the number of the job, so that nobody who is late can claim a part of another one. Whoever has
+launched a kernel takes parts from the end, and all others from the beginning, so that of kernels which follow each
+other a core finds in its cache what it wrote. Then the launcher waits for those that others have claimed, not for
+threads that never came: a core that is busy, asleep or taken away costs its share and no more. Which thread runs a part
+changes no bit of what it makes.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from .team_words import Team
 BYTE, WORD, NUMBER = llvm.IntType(8).as_pointer(), llvm.IntType(64), llvm.IntType(32)
 NOTHING = llvm.VoidType()
 KERNEL = llvm.FunctionType(NOTHING, [BYTE.as_pointer(), WORD.as_pointer(), WORD.as_pointer(), BYTE])
-UNCLAIMED = (1 << 20) - 1  # the bits of a ticket that count
+END = 14  # bits of a ticket for the part behind the last, and as many for the first: eight for each of 2,000 threads
+PARTS = (1 << END) - 1
+JOB = 1 << 2 * END
 PATIENCE = 1000  # looks at a word before a thread lets others run after each
 LOOKS = 20000  # looks at the ticket before a thread goes to sleep: some milliseconds, as long as a host lets others run
 # on a virtual core. One that sleeps lets its core go, and hosts like to give it that of the thread it works with
@@ -68,13 +72,13 @@ def _run(builder: Any, kernel: Any, first: Any, count: Any, data: Any, own: Any)
 
 def _share(writer: _Writer, kernel: Any, count: Any, data: Any, threads: Any) -> None:
     """Hands a kernel out, takes part, and waits for what others have claimed. Nothing is written but in the line of the
-    ticket, which has one part less than there are: that one is this thread's own."""
+    ticket, which has one part less than there are: the last one is this thread's own."""
     builder = writer.builder
     before = writer.read(Team.TICKET)
     done = writer.read(Team.DONE)  # by others, of all kernels
     for word, value in ((Team.ADDRESS, kernel), (Team.CONTEXT, data), (Team.THREADS, threads)):
         writer.write(word, value, "monotonic")  # the ticket tells that they are there
-    job = builder.add(before, WORD(UNCLAIMED + 1))  # of the one before, nothing is unclaimed
+    job = builder.add(builder.and_(before, WORD(-JOB)), WORD(JOB))
     others = builder.sub(count, WORD(1))
     writer.write(Team.TICKET, builder.or_(job, others))
     with builder.if_then(builder.icmp_signed(">", writer.read(Team.ASLEEP), WORD(0)), likely=False):
@@ -100,16 +104,17 @@ def _take(writer: _Writer, own: Any) -> Any:
         builder.store(WORD(0), ran)
     with writer.repeated() as (_, leave):
         ticket = writer.read(Team.TICKET)
-        left = builder.and_(ticket, WORD(UNCLAIMED))
-        builder.cbranch(writer.is_work(own, left), some := writer.block("some"), leave)
+        builder.cbranch(writer.is_work(own, ticket), some := writer.block("some"), leave)
         builder.position_at_end(some)
         kernel, data = writer.read(Team.ADDRESS), writer.read(Team.CONTEXT)
-        lowered = builder.sub(ticket, WORD(1))
-        swapped = builder.cmpxchg(writer.at(Team.TICKET), ticket, lowered, "seq_cst", "seq_cst")
+        helps = builder.icmp_signed(">", own, WORD(0))
+        first, past = writer.unclaimed(ticket)
+        part = builder.select(helps, first, builder.sub(past, WORD(1)))
+        fewer = builder.add(ticket, builder.select(helps, WORD(1 << END), WORD(-1)))
+        swapped = builder.cmpxchg(writer.at(Team.TICKET), ticket, fewer, "seq_cst", "seq_cst")
         with builder.if_then(builder.extract_value(swapped, 1)):
-            _run(builder, kernel, builder.sub(left, WORD(1)), WORD(1), data, own)
+            _run(builder, kernel, part, WORD(1), data, own)
             builder.store(builder.add(builder.load(ran), WORD(1)), ran)
-            helps = builder.icmp_signed(">", own, WORD(0))
             with builder.if_then(helps):  # who hands out counts its own, and the others' words stay where they are
                 builder.atomic_rmw("add", writer.at(Team.DONE), WORD(1), "seq_cst")
     return builder.load(ran)
@@ -164,11 +169,17 @@ class _Writer:
     def take(self, own: Any) -> Any:
         return self.builder.call(_function(self.builder.module, "team_take", [WORD], _take, WORD), [own])
 
-    def is_work(self, own: Any, unclaimed: Any = None) -> Any:
+    def unclaimed(self, ticket: Any) -> tuple[Any, Any]:
+        """The first part that nobody has claimed, and the one behind the last."""
+        builder = self.builder
+        first = builder.and_(builder.lshr(ticket, WORD(END)), WORD(PARTS))
+        return first, builder.and_(ticket, WORD(PARTS))
+
+    def is_work(self, own: Any, ticket: Any = None) -> Any:
         """Whether there are parts that the thread of a number may take: those with a kernel have memory for so many."""
         builder = self.builder
-        left = builder.and_(self.read(Team.TICKET), WORD(UNCLAIMED)) if unclaimed is None else unclaimed
-        some = builder.icmp_signed(">", left, WORD(0))
+        first, past = self.unclaimed(self.read(Team.TICKET) if ticket is None else ticket)
+        some = builder.icmp_signed("<", first, past)
         return builder.and_(some, builder.icmp_signed("<", own, self.read(Team.THREADS)))
 
     def serve(self) -> None:

@@ -41,8 +41,8 @@ FAULTS = (
     ),
     Fault(
         "a thread goes on to a kernel that has no memory for it", "missing guard", "run/launch.py",
-        "builder.cbranch(writer.is_work(own, left), some",
-        'builder.cbranch(builder.icmp_signed(">", left, WORD(0)), some',
+        "builder.cbranch(writer.is_work(own, ticket), some",
+        'builder.cbranch(builder.icmp_signed("<", *writer.unclaimed(ticket)), some',
         (TEAM + "test_threads_of_one_kernel_stay_away_from_the_next",),
         "it would write where the next tensor lies",
     ),
@@ -168,6 +168,20 @@ FAULTS = (
         "",
         ("tests/test_rows.py::test_a_quotient_of_a_sum_beside_another",),
         "a mean would be a sum",
+    ),
+    Fault(
+        "a helper claims a part at the other end than the one it runs", "wrong bound", "run/launch.py",
+        "builder.select(helps, WORD(1 << END), WORD(-1))", "WORD(-1)",
+        ("tests/test_parts.py::test_values_are_those_of_the_interpreter_and_bits_the_same",),
+        "some parts would run twice, and some never",
+    ),
+    Fault(
+        "whole numbers in a guard do not wrap around in tiles", "wrong bound", "lower/roles.py",
+        "name: minimum(maximum(side, Number(-LARGE)), Number(LARGE))",
+        "name: ir.transform(side, lambda n: minimum(maximum(n, Number(-LARGE)), Number(LARGE))"
+        " if isinstance(n, ir.Access) else n)",
+        ("tests/test_ragged_expressions.py::test_whole_numbers_of_any_kind",),
+        "a sum beyond 64 bits would be another number than in the interpreter",
     ),
     Fault(
         "a kernel has memory for fewer threads than take part", "wrong size", "run/launch.py",
@@ -413,7 +427,7 @@ FAULTS = (
     ),
     Fault(
         "a length at the end of words wraps around", "overflow", "lower/roles.py",
-        "minimum(maximum(access, Number(-LARGE)), Number(LARGE))", "access",
+        "minimum(maximum(side, Number(-LARGE)), Number(LARGE))", "side",
         ("tests/test_ragged.py::test_tiles_end_where_values_say[rows-at the ends-float64]",),
         "a length far below 0 would be one far above",
     ),
