@@ -28,7 +28,7 @@ from tensorswap.run import execute, tuning
 warnings.simplefilter("error")
 planned = []
 first = execute.Executable.__init__
-execute.Executable.__init__ = lambda self, *given: (planned.append(1), first(self, *given))[0]
+execute.Executable.__init__ = lambda self, *given, **named: (planned.append(1), first(self, *given, **named))[0]
 random = np.random.default_rng(0)
 PROGRAMS
 print(len(planned))

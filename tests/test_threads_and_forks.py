@@ -78,12 +78,12 @@ def run_at_once(count: int, work: Any) -> None:
 def test_first_calls_at_the_same_time_compile_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
-    def counted(batch: compile.Batch) -> compile.Batch:
-        made.extend(batch.wanted)
-        return begin(batch)
+    def counted(batch: compile.Batch, key: str, function: Any) -> None:
+        made.append(key)
+        add(batch, key, function)
 
-    begin = compile.Batch.__enter__
-    monkeypatch.setattr(compile.Batch, "__enter__", counted)
+    add = compile.Batch.add
+    monkeypatch.setattr(compile.Batch, "add", counted)
     monkeypatch.setattr(known_code, "found", lambda key: False)
     program = ts.program("H[i] += tanh(A[i,k]) * 0.8125\nY[i] = exp(H[i]) + 0.4375\nreturn Y")
     arrays = [np.random.default_rng(k).standard_normal((6, 5)) for k in range(8)]

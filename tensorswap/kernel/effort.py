@@ -21,7 +21,8 @@ class Effort(Enum):
     DOTS = "tensorswap.dots"  # all that it can, for those that add up along vectors: else it copies registers in them
     VECTORS = "tensorswap.vectors"  # little, for loops over elements that are written in vectors
     LOOPS = "tensorswap.loops"  # all that it can, for loops over elements
-    PLACES = "tensorswap.places"  # loops that compute places and call functions: no loop becomes another
+    PROMPT = "tensorswap.prompt"  # little, for calls, and for threads that wait for work: they should answer at once
+    PLACES = "tensorswap.places"  # little, for loops that compute places and call functions, which take far longer
     ONCE = "tensorswap.once"  # what runs once for many others: it compiles as fast as it can
 
 
@@ -53,7 +54,7 @@ def judged(body: ir.Body, apart: bool = False) -> Judged:
     steps become functions."""
     statements = list(ir.statements(body))
     if any(isinstance(n, ir.Serve) for n in statements):
-        return Judged(Effort.PLACES)
+        return Judged(Effort.PROMPT)
     if any(isinstance(n, ir.Step) for n in statements):
         return Judged(Effort.LOOPS if any(isinstance(n, ir.For) and n.often for n in statements) else Effort.ONCE)
     if not any(_is_work(n) for n in statements):

@@ -18,7 +18,7 @@ from .effort import Effort, mark
 # Instructions of a module that is long enough: what it costs beside them is a tenth of their time or less.
 UNIT = {
     Effort.COMMON: 600, Effort.DOTS: 300, Effort.VECTORS: 500,
-    Effort.LOOPS: 200, Effort.PLACES: 600, Effort.ONCE: 1200,
+    Effort.LOOPS: 200, Effort.PROMPT: 600, Effort.PLACES: 1200, Effort.ONCE: 1200,
 }  # fmt: skip
 # A quotient or a root by an estimate that is refined: of zeros, infinities and the smallest numbers it is NaN.
 EXACT_QUOTIENTS = '"reciprocal-estimates"="none"'

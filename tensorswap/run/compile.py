@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
 
@@ -14,7 +15,7 @@ from ..kernel.effort import Effort, effort_of
 from ..kernel.ir import Body, Memory
 from ..kernel.modules import Modules
 from . import machine_code
-from .cache import ObjectCode, key, symbol
+from .cache import ObjectCode, symbol
 from .cores import cores
 from .launch import launch
 from .shared_work import Job, SharedWork
@@ -27,24 +28,18 @@ common: dict[str, tuple[str, str]] = {}  # functions that kernels share, by what
 class Batch:
     """Functions that are compiled together, by their keys: while LLVM works on some modules, others are written."""
 
-    def __init__(self, wanted: Mapping[str, Make], again: bool = False) -> None:
-        """`again`: a batch of the same functions is not at its end, and may come into memory as well."""
-        self.wanted = wanted
-        known = dict(common)
-        name = symbol(key("\n".join((*wanted, *(symbol for symbol, _ in known.values()), *["again"] * again))))
+    def __init__(self) -> None:
+        # No other batch has its names, even if it is of the same functions: both may come into memory.
+        name = symbol(secrets.token_hex(16))
         self.symbols: dict[str, str] = {}
         self.jobs: dict[str, Job] = {}
         self.work = SharedWork(machine_code.object_code, cores() - 1)
-        self.modules = Modules(name, machine_code.target(), self._take, known)
+        self.modules = Modules(name, machine_code.target(), self._take, dict(common))
 
     def __enter__(self) -> Batch:
-        """Begins: LLVM works from when there is enough for a module."""
         with ExitStack() as stack:
             stack.enter_context(EAGER)
             stack.enter_context(self.work)
-            for key, function in self.wanted.items():
-                self.symbols[key] = llvm.write(*function(), launch, self.modules)
-            self.modules.finish()
             self.end = stack.pop_all()
         return self
 
@@ -53,11 +48,16 @@ class Batch:
     ) -> None:
         self.end.__exit__(kind, error, trace)
 
+    def add(self, key: str, function: Make) -> None:
+        """One more function: LLVM works from when there is enough for a module."""
+        self.symbols[key] = llvm.write(*function(), launch, self.modules)
+
     def _take(self, name: str, text: str) -> None:
         self.jobs[name] = self.work.add(text)
 
     def finish(self, helping: bool = True) -> dict[str, ObjectCode]:
         """All functions, by their keys. If this thread is not `helping`, a further one does its share."""
+        self.modules.finish()
         if not helping:
             self.work.begin_helper()
         objects = {}

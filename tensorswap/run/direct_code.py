@@ -96,7 +96,7 @@ def module(name: str, target: Target) -> str:
     """The text of a module with the function of that name: it takes what it is bound to, arguments, and named ones."""
     made = llvm.Module(name)
     made.triple, made.data_layout = target.triple, target.layout
-    mark(made, Effort.PLACES)
+    mark(made, Effort.PROMPT)
     llvm.GlobalVariable(made, WORD, STOP_WORD)
     run = _run(made)
     code = Code(made, name, 3)

@@ -19,6 +19,7 @@ from ..plan.nest import Nest, Nester, block_indices
 from ..plan.prepare import prepare
 from ..room import Needed
 from . import tuning
+from .ahead import Begin, ignored
 from .expected_time import nanoseconds, without_vectors
 from .kernel_code import named
 from .known_code import Named, functions
@@ -40,9 +41,11 @@ class Executable:
 
     def __init__(
         self, bound: Bound, threads: int, scalars: tuple[str, ...] = (), order: tuple[str, ...] = (),
-        deciding: frozenset[str] = frozenset(),
+        deciding: frozenset[str] = frozenset(), begin: Begin = ignored,
     ) -> None:  # fmt: skip
+        """`begin` is told each function that is known to run, while others are still planned."""
         self.threads = threads
+        self.begin = begin
         self.deciding = deciding  # tensors whose whole numbers decide where accesses go
         self.scalars = scalars  # outputs that say, above zero, that the others may be wrong
         self.products = products_of(bound)  # if a library computes them, nobody runs the kernels
@@ -53,6 +56,7 @@ class Executable:
         self.default = bound.dtype
         self.constant = constant_indices(self.loops, self.sizes)
         self.kernels: list[Lowered] = []
+        self.named: list[Named] = []  # each of them, as a function to be found, or made
         layout = self.layout()
         self.stored, self.best = layout.stored, Expressions(layout).best
         self.winners = [BestOf(s.target.tensor) for s in self.loops.statements if s.operator.startswith("arg")]
@@ -80,18 +84,22 @@ class Executable:
     def add_kernels(self, nest: Nest) -> None:
         """Those of a nest, and of each tensor of which threads have copies, one that adds them up."""
         continued = frozenset(name for name in nest.private if not self.begins(nest, name))
-        self.kernels += KernelWriter(self.loops, nest, self.layout(), continued).kernels()
+        for kernel in KernelWriter(self.loops, nest, self.layout(), continued).kernels():
+            self.kernels.append(kernel)
+            self.named.append(named(kernel.kernel))
+            self.begin(self.named[-1])
         position = len(self.kernels) - 1
         for name in nest.private:
             self.producer[len(self.kernels)] = position
             operator = next(s.operator for s in nest.statements if s.target.tensor == name)
             joining = joining_kernel(name, operator, self.layout())
             self.kernels.append(replace(joining, nest=replace(joining.nest, block=nest.block)))
+            self.named.append(named(joining.kernel))
 
     @cached_property
     def functions(self) -> list[Named]:
         """The kernels that run, as functions to be found, or made."""
-        return [named(self.kernels[k].kernel) for k in self.used]
+        return [self.named[k] for k in self.used]
 
     def layout(self) -> Layout:
         results = frozenset(self.loops.outputs)

@@ -17,7 +17,7 @@ from ..lazy import cached_property
 from ..room import Needed
 from . import cache as disk
 from . import tuning
-from .ahead import ahead
+from .ahead import Begin, ahead
 from .known_code import kept
 from .ready import Fill, Ready, Result, Row
 from .runner import RUNNER
@@ -47,9 +47,11 @@ class Plans:
             return found
         from .words import ready  # with all that plans: most processes find what it makes on disk
 
-        made = self.executable
-        helps = [HELPS] if max(made.crews, default=1) > 1 else []
-        with ahead([*made.functions, RUNNER, *helps]):
+        with ahead() as begin:
+            made = self.planned(begin)
+            begin(RUNNER)
+            if max(made.crews, default=1) > 1:
+                begin(HELPS)
             certify(made.loops)
         found = ready(made)
         disk.write(name, _plain(found).encode())
@@ -62,6 +64,16 @@ class Plans:
         from .execute import Executable  # as above
 
         return Executable(self.bound, self.threads, self.scalars, self.order)
+
+    def planned(self, begin: Begin) -> Executable:
+        """The same, and tells of each of its functions, if it is planned now as soon as it can."""
+        from .execute import Executable  # as above
+
+        if "executable" not in vars(self):
+            vars(self)["executable"] = Executable(self.bound, self.threads, self.scalars, self.order, begin=begin)
+        for function in self.executable.functions:
+            begin(function)
+        return self.executable
 
     @property
     def key(self) -> str:

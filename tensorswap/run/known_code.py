@@ -86,7 +86,9 @@ def _find_or_make(wanted: dict[str, Make]) -> None:
         if fresh:
             from .compile import Batch  # with all that writes LLVM's text: most processes find what it makes on disk
 
-            with Batch(fresh, again=any(key in making for key in fresh)) as batch:
+            with Batch() as batch:
+                for key, function in fresh.items():
+                    batch.add(key, function)
                 keep_all(batch)
 
 

@@ -65,7 +65,7 @@ _idle: dict[int, list[Any]] = {}  # target machines that no thread has, by their
 def machine(effort: Effort = Effort.LOOPS) -> Iterator[Any]:
     """A target machine with Numba's settings, which no other thread has meanwhile. None is ever given up: that would
     take llvmlite's lock where a thread ends, and a fork does not wait for it."""
-    wanted = 0 if effort is Effort.ONCE else tuning.level
+    wanted = 0 if effort in AT_ONCE else tuning.level
     idle = _idle.setdefault(wanted, [])
     try:
         taken = idle.pop()
@@ -124,9 +124,11 @@ FEW = (
 PASSES = {
     Effort.COMMON: ("instruction_combine",),  # its loads and stores stand as they should; the rest are places
     Effort.VECTORS: FEW,
+    Effort.PROMPT: ("instruction_combine",),
     Effort.PLACES: ("instruction_combine",),
     Effort.ONCE: (),
 }
+AT_ONCE = (Effort.PLACES, Effort.ONCE)  # machine code takes a fifth of the time without LLVM's passes over it
 
 
 def pass_manager(passes: Any, effort: Effort) -> Any:

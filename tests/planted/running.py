@@ -153,8 +153,9 @@ FAULTS = (
     ),
     Fault(
         "kernels of a plan are kept before it is certified", "skipped check", "run/ahead.py",
-        "            yield\n            keep_all",
-        "            keep_all(batch, helping=False)\n            yield\n            keep_all",
+        "            yield begin\n            if",
+        "            try:\n                yield begin\n            finally:\n"
+        "                keep_all(batch)\n            if",
         (FORKS + "test_a_plan_that_is_refused_leaves_no_kernel",),
         "what was refused would be on disk",
     ),
