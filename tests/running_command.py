@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,11 @@ class Command:
         assert code == 2
         assert messages.startswith("tensorswap: ")
         return messages
+
+
+# The second is Python's own way to end, if Ctrl-C came while it ran a text, as named tuples and imports do: it ends by
+# the signal then, which a shell tells as 130 too.
+INTERRUPTED = (130, -signal.SIGINT)
 
 
 def started(*words: str, **variables: str) -> subprocess.Popen[str]:
