@@ -209,12 +209,9 @@ class Nester:
                 continue
             for item in rest:
                 after = [] if any(item.conflicts(other) for other in skipped) else candidates
-                after = self.joined(after, item, level)
+                after = self.cutting(item, self.joined(after, item, level), level)
                 enough = after and self.best(after) >= min(self.best(candidates), PLENTY)
-                apart = enough and (
-                    self.deserves_its_own(item, group, after, level) or self.stays_whole(item, after, level)
-                )
-                if enough and not apart:
+                if enough and not self.deserves_its_own(item, group, after, level):
                     group.append(item)
                     candidates = after
                 else:
@@ -234,13 +231,10 @@ class Nester:
         return found
 
     def cutting(self, item: _Touched, candidates: list[_Candidate], level: _Level) -> list[_Candidate]:
-        """Of the candidates, those that cut the large matrix of a product; all, if it has none."""
+        """Of the candidates, those that cut the large matrix of a product, of which every thread would read all else;
+        all, if it has none."""
         large = self.one_large(item.statements) if level.parallel and not level.around else None
         return [c for c in candidates if large is None or c.index in ir.index_names(large)]
-
-    def stays_whole(self, item: _Touched, candidates: list[_Candidate], level: _Level) -> bool:
-        """Whether no index of a group would cut the large matrix of a product, so that every thread would read it."""
-        return bool(candidates) and not self.cutting(item, candidates, level)
 
     def points(self, item: _Touched) -> int:
         return sum(math.prod(self.sizes.index[i] for i in statement.indices) for statement in item.statements)
