@@ -16,6 +16,7 @@ from .effort import Effort, Judged, effort_for_common, is_short, is_work_alone, 
 from .functions import INSTRUCTIONS, LIBRARY, Made, made
 from .functions import REAL as FUNCTIONS
 from .laid import Laid
+from .lanes import linear
 from .modules import Function, Modules, Target
 from .names import STOP_WORD
 from .registers import registers
@@ -338,10 +339,17 @@ class Printer:
         self.counted(first, start, stop, piece, inner, stops=True)
 
     def in_vectors(self, node: ir.For, start: Any, stop: Any) -> None:
-        loop = self.in_lanes[id(node)]
+        """Steps count from 0 where it is known how many there are, but not where they begin."""
+        loop, base = self.in_lanes[id(node)], NUMBER(0)
+        (terms, count), _ = linear(node.past - node.first)
+        counts = not terms and not isinstance(start, llvm.Constant)
+        if counts:
+            base, start, stop = start, NUMBER(0), NUMBER(count)
         long, pairs = bool(loop.called & LONG), _pairs(node.body, start, stop)
-        done = VectorLoop(self, loop, type_of, EXACT, long, pairs).write(start, stop)
+        done = VectorLoop(self, loop, type_of, EXACT, long, pairs, base).write(start, stop)
         if _may_be_more(0, done, stop, unknown=True):
+            if counts:
+                done, stop = self.builder.add(base, done), self.builder.add(base, stop)
             stays_rolled(self.counted(node.variable, done, stop, NUMBER(1), lambda: self.body(node.body), stops=False))
 
     def counted(

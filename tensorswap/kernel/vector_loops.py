@@ -47,11 +47,12 @@ class VectorLoop:
 
     def __init__(
         self, printer: Printer, loop: Loop, kind: Callable[[ir.Type], Any], exact: tuple[str, ...],
-        long: bool, pairs: bool,
+        long: bool, pairs: bool, base: Any,
     ) -> None:  # fmt: skip
         """`kind` gives LLVM's name of a type, `exact` the flags of what functions are made of. A step is `long` if it
-        takes long beside its reads and writes; then two vectors may be better than one: `pairs`."""
-        self.printer, self.loop, self.kind, self.exact = printer, loop, kind, exact
+        takes long beside its reads and writes; then two vectors may be better than one: `pairs`. Steps count from a
+        `base`."""
+        self.printer, self.loop, self.kind, self.exact, self.base = printer, loop, kind, exact, base
         self.pairs = pairs
         self.builder, self.long = printer.builder, long
         self.index = loop.node.variable.name
@@ -218,7 +219,7 @@ class VectorLoop:
         if (memory, form) not in self.starts:
             printer = self.printer
             outside = printer.fixed.get(self.index)
-            printer.fixed[self.index] = NUMBER(0)
+            printer.fixed[self.index] = self.base
             # where a loop begins further on, that place may lie before the tensor
             self.starts[memory, form] = self.builder.gep(printer.memories[memory.name], [printer.value(offset)])
             printer.fixed[self.index] = outside

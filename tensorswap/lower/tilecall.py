@@ -283,7 +283,8 @@ class TileWriter:
     def own_columns(self, first_column: Variable) -> Iterator[None]:
         """A loop over the columns that are this tile's own, where the guards hold: bounds, if they can be."""
         scope, column = self.scope, self.found.column
-        lows: list[Value] = [COLUMN]
+        even = self.comes_out_even(column, self.tiling.columns)
+        lows: list[Value] = [first_column if even else COLUMN]
         highs: list[Value] = [first_column + self.tiling.columns]
         tests = []
         for atom in self.found.guards:

@@ -170,6 +170,12 @@ FAULTS = (
         "a mean would be a sum",
     ),
     Fault(
+        "vectors of a loop whose steps count from 0 forget where it begins", "wrong offset", "kernel/vector_loops.py",
+        "printer.fixed[self.index] = self.base", "printer.fixed[self.index] = NUMBER(0)",
+        ("tests/test_sums_under_guards.py",),
+        "what is left of a tile under a guard would be added to the first columns",
+    ),
+    Fault(
         "a helper claims a part at the other end than the one it runs", "wrong bound", "run/launch.py",
         "builder.select(helps, WORD(1 << END), WORD(-1))", "WORD(-1)",
         ("tests/test_parts.py::test_values_are_those_of_the_interpreter_and_bits_the_same",),
