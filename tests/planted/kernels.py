@@ -172,7 +172,7 @@ FAULTS = (
     Fault(
         "vectors of a loop whose steps count from 0 forget where it begins", "wrong offset", "kernel/vector_loops.py",
         "printer.fixed[self.index] = self.base", "printer.fixed[self.index] = NUMBER(0)",
-        ("tests/test_sums_under_guards.py",),
+        ("tests/test_shared_tiles.py::test_sums_under_guards",),
         "what is left of a tile under a guard would be added to the first columns",
     ),
     Fault(
