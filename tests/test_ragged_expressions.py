@@ -39,6 +39,8 @@ GUARDS: dict[str, tuple[str, dict[str, Any]]] = {
     "a difference": ("i <= n[b] - m[b]", {"n": [FAR, 3], "m": [FAR + 1, 1]}),
     "the size of a number": ("i < abs(n[b]) % 7", {"n": [-FAR - 3, 4]}),
     "a large number in the text": ("i < n[b] - 1125899906842620", {"n": [2**50 - 1, 0]}),
+    "a large number beside the index": ("i + 2199023255552 < n[b]", {"n": [2**41 + 5, 3]}),
+    "a large factor of the index": ("i * 1099511627776 < n[b]", {"n": [2**42 + 5, 3]}),
     "the greatest": ("i <= n[b]", {"n": [2**63 - 1, -(2**63)]}),
     "the least": ("3 - i <= n[b]", {"n": [-(2**63), 2**63 - 1]}),
     "a sum that wraps around": ("i < n[b] + 1", {"n": [2**63 - 1, 2]}),
@@ -65,8 +67,9 @@ def test_whole_numbers_of_any_kind(name: str, form: str) -> None:
     check_same(text.format(guard), {**arrays, **{k: np.array(v) for k, v in given.items()}, "b": 2})
 
 
-LEAVES = ["n[b]", "m[b]", "n[b]", "h", "b", "size(i)", "2", "3", "7"]
+LEAVES = ["n[b]", "m[b]", "n[b]", "h", "b", "s", "size(i)", "2", "3", "7"]
 INT64 = st.sampled_from([0, 1, 2, 3, 5, 8, -1, -4, 2**40, 2**45 + 1, -(2**50), FAR, -FAR - 1, 2**63 - 1, -(2**63)])
+NEAR = st.sampled_from([0, 1, -1, 5, -40])
 
 
 def longer(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -81,10 +84,11 @@ def longer(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 EXPRESSIONS = st.recursive(st.sampled_from(LEAVES), longer, max_leaves=4)
-SIDES = st.sampled_from(["i", "i", "i + 2", "3 - i", "2 * i", "i + b", "i + n[b]", "n[b] - i"])
+SIDES = st.sampled_from(["i", "i", "i + 2", "3 - i", "2 * i", "i + b", "i + n[b]", "n[b] - i", "i + s", "s * i"])
 SIGNS = st.sampled_from(["<", "<=", ">", ">=", "=="])
 
 
+@pytest.mark.filterwarnings("ignore:a call is interpreted")  # numbers of the call beyond 2**60 are
 @check
 @given(
     st.sampled_from(sorted(FORMS)),
@@ -92,18 +96,21 @@ SIGNS = st.sampled_from(["<", "<=", ">", ">=", "=="])
     SIDES,
     SIGNS,
     EXPRESSIONS,
-    st.lists(INT64, min_size=5, max_size=5),
+    st.lists(INT64, min_size=6, max_size=6),
+    st.booleans(),
+    NEAR,
 )
 def test_expressions_that_nobody_has_thought_of(
-    form: str, index: str, side: str, sign: str, value: str, numbers: list[int]
+    form: str, index: str, side: str, sign: str, value: str, numbers: list[int], together: bool, near: int
 ) -> None:
-    """In a product each index is another thing to a tile."""
+    """In a product each index is another thing to a tile. A number of the call may be near one that is read."""
+    numbers = [*numbers[:5], max(min(numbers[0] + near, 2**63 - 1), -(2**63))] if together else numbers
     text, arrays = FORMS[form]
     side = side.replace("i", index) if form == "a product" else side
     arrays = {**arrays, "n": np.array(numbers[:2]), "m": np.array(numbers[2:4]), "h": np.array(numbers[4]), "b": 2}
     try:
-        program = ts.program(text.format(f"{side} {sign} {value}"))
-        arrays = {name: array for name, array in arrays.items() if name in (*program.inputs, "b")}
+        program = ts.program("s: int\n" + text.format(f"{side} {sign} {value}"))
+        arrays = {name: array for name, array in arrays.items() if name in (*program.inputs, "b")} | {"s": numbers[5]}
         program.run_reference(arrays)
     except SwapError:
         return

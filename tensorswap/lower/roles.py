@@ -20,7 +20,8 @@ from ..kernel.registers import LINE, registers
 from ..language import ir
 from ..language.affine import affine, is_constant
 from ..language.bounds import at_least_zero, counts
-from ..language.build import conjuncts, maximum, minimum
+from ..language.build import conjuncts, is_integer, maximum, minimum
+from ..language.interval import interval
 from ..language.ir import Expr, Number
 from ..plan.work import TILED, are_few
 from .expression import Expressions
@@ -63,7 +64,7 @@ class Operand:
     level: int = 0
 
 
-SMALL, LARGE = 2**31, 2**40  # numbers in a text that are added to indices, and one that these do not come near
+SMALL, LARGE = 2**31, 2**40  # what sums of indices come to, and a number that they do not come near in any tile
 EASE = {Mode.DIRECT: 2.0, Mode.AHEAD: 1.8, Mode.PACKED: 1.5}
 
 
@@ -278,14 +279,23 @@ class Roles:
         if len(sides) != 1 or ir.index_names(sides[0]) & inner or not self.is_whole(sides[0]):
             return atom, {}
         (side,) = sides
+        if not self.is_small(atom.left if side is atom.right else atom.right):
+            return atom, {}
         name = f"the value of {side}"
         left, right = (ir.Index(name) if s is side else s for s in (atom.left, atom.right))
         made = replace(atom, left=left, right=right)
         forms = [affine(bound) for bound in at_least_zero(made)]
         alone = all(f is not None and f.terms.get(name) in (Number(1), Number(-1)) for f in forms)
-        if not alone or any(isinstance(n, Number) and abs(n.value) > SMALL for n in ir.walk(made)):
+        if not alone:
             return atom, {}
         return made, {name: minimum(maximum(side, Number(-LARGE)), Number(LARGE))}
+
+    def is_small(self, place: Expr) -> bool:
+        """Whether a sum of indices stays small, with the sizes and static integers of this call."""
+        known = self.layout.known(place)
+        counts = {name: self.layout.count(name) for name in ir.index_names(known)}
+        between = interval(known, counts) if is_integer(known) else None
+        return between is not None and all(abs(self.layout.sizes.value(end)) <= SMALL for end in between)
 
     def is_whole(self, side: Expr) -> bool:
         """Whether it is a whole number that fits a word, computed as places are, of numbers at places that are not read
