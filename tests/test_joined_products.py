@@ -1,73 +1,81 @@
-"""Products of a large tensor: every thread reads its own part of it, and what reads it too joins, so that it comes from
-memory once. Here what counts as large is small, so that the interpreter can tell what is right."""
+"""Products whose loops run through memory as one: they are joined before tiles are chosen."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tensorswap as ts
-from tensorswap.plan import nest
-from tensorswap.run import tuning
 from tests.test_planner import check
 
 pytestmark = pytest.mark.compiled
 
-SIZES = {"i": 24, "j": 20, "k": 17, "r": 3}
-MTTKRP = "M[i,r] += X[i,j,k] * B[j,r] * C[k,r]\nloss += sin(M[i,r])\nreturn loss, M"
+TEXTS = [
+    "Y[b,t,o] += X[b,t,i] * W[o,i]",
+    "Y[b,t,o] += X[b,t,i] * W[i,o]",
+    "Y[n,o,i,j] += X[n,c,i,j] * W[o,c]",
+    "Y[n,o,i,j] += X[n,c,i,j] * W[o,c,n]",
+    "Y[n,o,i,j] += X[n,c,i+1,j] * W[o,c]",
+    "Y[n,o,i,j] += X[n,c,2*i+u,2*j+v] * W[o,c,u,v]",
+    "Y[n,o,i,j] += X[n,c,i+u,j+v] * W[o,c,u,v]",
+    "Y[i,j] += A[i,k,l] * B[j,k,l]",
+    "Y[i,j] += A[k,l,i] * B[k,l,j]",
+    "Y[i,j,m] += A[k,i,l] * B[k,j,m,l]",
+    "Y[a,b,c,d] += A[a,b,k] * B[k,c,d]",
+    "Y[i,r] += A[i,j,k] * P[j,k,r]",
+    "P[j,k,r] += A[i,j,k] * Y[i,r]",
+]
+LONGER = ["size(Y, 1) = 23", "size(Y, 2) = 23", "size(Y, 3) = 23"]  # an axis of the target that its index does not fill
 
 
-@pytest.fixture(autouse=True)
-def _small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nest, "CACHE", 1024)
-    monkeypatch.setattr(tuning, "PARALLEL", 100)
+@settings(max_examples=40, deadline=None)  # each compiles
+@given(
+    st.sampled_from(TEXTS), st.sampled_from(["", "", "", *LONGER]),
+    st.lists(st.sampled_from([1, 2, 3, 5, 8, 16, 17, 21]), min_size=12, max_size=12),
+    st.sampled_from([np.float32, np.float64]), st.booleans(),
+)  # fmt: skip
+def test_values_and_gradients(text: str, longer: str, sizes: list[int], dtype: type, derived: bool) -> None:
+    indices = dict(zip("abcdijklmnortuv", [*sizes, *sizes], strict=False)) | {"u": 3, "v": sizes[0] % 3 + 1}
+    try:
+        program = ts.program(f"{longer}\n{text}" if longer else text)
+        if derived:
+            program = program.adjoint(wrt=list(program.inputs))
+        arrays = _arrays(program, text, longer, indices, dtype)
+        program.run_reference(arrays)
+    except ts.SwapError:
+        return  # such an axis is not in this text
+    check(program, arrays)
 
 
-def arrays(**axes: str) -> dict[str, np.ndarray]:
-    numbers = np.random.default_rng(7)
-    return {name: numbers.standard_normal([SIZES[i] for i in of]) for name, of in axes.items()}
+def _arrays(program: ts.Program, text: str, longer: str, indices: dict[str, int], dtype: type) -> dict[str, Any]:
+    """As long as the text asks."""
+    numbers = np.random.default_rng(sum(indices.values()))
+    sides = text.replace(" += ", " * ").split(" * ")
+    arrays = {}
+    for side in sides:
+        name, places = side.rstrip("]").split("[")
+        shape = [_extent(place, indices) for place in places.split(",")]
+        if longer.startswith(f"size({name},"):
+            axis, extent = (int(part) for part in longer.removeprefix(f"size({name},").split(") ="))
+            shape[axis] = max(extent, shape[axis])
+        for known in (name, f"{name}.grad"):
+            if known in program.inputs:
+                arrays[known] = numbers.standard_normal(shape).astype(dtype)
+    return arrays
 
 
-JOINING = {
-    "two products": ("U[i,r] += X[i,j] * B[j,r]\nV[i,r] += X[i,j] * C[j,r]", {"X": "ij", "B": "jr", "C": "jr"}),
-    "a product and a sum": ("U[i,r] += X[i,j] * B[j,r]\nS[i] += X[i,j] ** 2", {"X": "ij", "B": "jr"}),
-    "an element of what the product makes": (
-        "U[i,r] += X[i,j] * B[j,r]\nS[i,j] = X[i,j] * 2 - U[i,0]",
-        {"X": "ij", "B": "jr"},
-    ),
-    "what adds to another axis": (
-        "U[i,r] += X[i,j] * B[j,r]\nV[j,r] += X[i,j] * A[i,r]",
-        {"X": "ij", "B": "jr", "A": "ir"},
-    ),
-    "a product of what the first one makes": (
-        "U[i,r] += X[i,j] * B[j,r]\nV[j,r] += X[i,j] * U[i,r]",
-        {"X": "ij", "B": "jr"},
-    ),
-}
+def _extent(place: str, indices: dict[str, int]) -> int:
+    """One more than the largest place."""
+    factor = 2 if place.startswith("2*") else 1
+    names = place.removeprefix("2*").split("+")
+    last = factor * (indices[names[0]] - 1)
+    return 1 + last + sum(int(n) if n.isdigit() else indices[n] - 1 for n in names[1:])
 
 
-@pytest.mark.parametrize("name", JOINING)
-def test_what_reads_a_large_tensor_joins(name: str) -> None:
-    text, axes = JOINING[name]
-    program, given = ts.program(text), arrays(**axes)
-    (reading,) = [row for row in program.plan(given).rows if any("X[" in s for s in row.statements)]
-    assert len(reading.statements) == 2
-    assert reading.how.startswith("parallel over i"), "each thread reads its own part of X"
-    check(program, given)
-
-
-def test_what_would_not_cut_the_large_tensor_stays_apart() -> None:
-    """Threads over the columns could share both statements, but every one would read all of X."""
-    program = ts.program("D[r,j] = exp(C[r,j])\nU[r,i] += D[r,j] * X[i,j]")
-    given = {"X": np.random.default_rng(1).standard_normal((96, 64)), "C": np.ones((8, 64))}
-    making, reading = program.plan(given).rows
-    assert making.how.startswith("parallel over r")
-    assert reading.how.startswith("parallel over i")
-    check(program, given)
-
-
-def test_mttkrp_with_its_gradients_reads_the_tensor_once() -> None:
-    given = arrays(X="ijk", B="jr", C="kr")
-    program = ts.program(MTTKRP).grad(of="loss", wrt=["B", "C"])
-    assert sum(any("X[" in s for s in row.statements) for row in program.plan(given).rows) == 1
-    check(program, given)
+def test_they_are_joined() -> None:
+    source = ts.program("Y[n,o,i,j] += X[n,c,i,j] * W[o,c]").source(X=(4, 16, 13, 13), W=(32, 16))
+    assert "range(0, 169, " in source

@@ -67,6 +67,20 @@ def test_whole_numbers_of_any_kind(name: str, form: str) -> None:
     check_same(text.format(guard), {**arrays, **{k: np.array(v) for k, v in given.items()}, "b": 2})
 
 
+@pytest.mark.filterwarnings("ignore:a call is interpreted")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "shift", [2**40 - 10, 2**41, -(2**41), 2**59, 2**60, 2**60 + 1, -(2**60), 2**61, -(2**61), 2**62]
+)
+def test_numbers_of_a_call_as_large_as_any(shift: int, form: str) -> None:
+    """Numbers beside an index that are as large as those that are read, and those which kernels hold these at."""
+    text, arrays = FORMS[form]
+    arrays = {**arrays, "n": np.array([shift + 5, shift]), "b": 2, "s": shift}
+    for guard in ("i + s {} n[b]", "i {} n[b] - s", "n[b] {} s + i", "i - s {} -n[b]", "i + s {} n[b] + b"):
+        for sign in ("<", "<=", ">", ">=", "=="):
+            check_same("s: int\n" + text.format(guard.format(sign)), arrays)
+
+
 LEAVES = ["n[b]", "m[b]", "n[b]", "h", "b", "s", "size(i)", "2", "3", "7"]
 INT64 = st.sampled_from([0, 1, 2, 3, 5, 8, -1, -4, 2**40, 2**45 + 1, -(2**50), FAR, -FAR - 1, 2**63 - 1, -(2**63)])
 NEAR = st.sampled_from([0, 1, -1, 5, -40])
@@ -83,7 +97,7 @@ def longer(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-EXPRESSIONS = st.recursive(st.sampled_from(LEAVES), longer, max_leaves=4)
+EXPRESSIONS = st.sampled_from(LEAVES) | st.recursive(st.sampled_from(LEAVES), longer, max_leaves=4)
 SIDES = st.sampled_from(["i", "i", "i + 2", "3 - i", "2 * i", "i + b", "i + n[b]", "n[b] - i", "i + s", "s * i"])
 SIGNS = st.sampled_from(["<", "<=", ">", ">=", "=="])
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from tensorswap.errors import ArgumentError, BoundsError
 from tensorswap.lazy import cached_property
 from tensorswap.run import call, compile, kept, known_code
 from tensorswap.run.arguments import bind
+from tensorswap.run.shared_work import SharedWork
 from tests.test_many_processes import finish, start
 
 pytestmark = pytest.mark.compiled
@@ -123,6 +125,47 @@ def test_a_handler_that_needs_the_kernels_of_the_call_it_interrupts(monkeypatch:
     found: list[int] = []
     plans.ready(lambda loops: found.extend(code.address for code in known_code.functions(wanted)))
     assert found == [known_code.kernels[key].address for key in keys], "the first to come stay"
+
+
+def test_ctrl_c_while_a_helper_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end is told to that helper too, or it takes the word that is meant for another one, which waits for ever."""
+    busy, over = threading.Event(), threading.Event()
+
+    def do(text: str) -> bytes:
+        busy.set()
+        over.wait(60)
+        return b""
+
+    def interrupted(thread: threading.Thread) -> None:
+        begin(thread)
+        time.sleep(0.2)  # it waits for work
+        raise KeyboardInterrupt
+
+    def hands_out(_: int) -> None:
+        with SharedWork(do, 1) as work:
+            work.add("long")
+            busy.wait(60)
+            monkeypatch.setattr(threading.Thread, "start", interrupted)
+            try:
+                work.begin_helper()
+            finally:
+                monkeypatch.undo()
+                work.waiting.clear()
+                threading.Timer(0.5, over.set).start()
+
+    begin = threading.Thread.start
+    with pytest.raises(KeyboardInterrupt):
+        run_at_once(1, hands_out)
+
+
+def test_the_end_of_what_a_thread_makes_waits_for_nobody() -> None:
+    """Ctrl-C could end that wait, and others would then wait for what is never made."""
+    made = known_code.Making(threading.get_ident(), threading.Event())
+    known_code.making["a key"] = made
+    with known_code.COMPILING:
+        run_at_once(1, lambda _: known_code.ends(made))
+    assert made.over.is_set()
+    assert "a key" not in known_code.making
 
 
 @pytest.mark.parametrize(

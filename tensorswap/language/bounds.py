@@ -158,8 +158,9 @@ def value_bounds(atom: Expr, index: str) -> tuple[list[Expr], list[Expr]] | None
 
 
 def _held(value: Expr) -> Expr:
-    """What is read may be any number: it is held where no index comes, so that sums with indices do not wrap around."""
-    return minimum(maximum(value, Number(-ROOM)), Number(ROOM))
+    """What is read may be any number: it is held where no sum of indices comes, so that its difference from one does
+    not wrap around."""
+    return minimum(maximum(value, Number(-2 * ROOM)), Number(2 * ROOM))
 
 
 def counts(node: Expr) -> bool:

@@ -117,14 +117,17 @@ class Reaches:
         return reach is None or reach[0] < -ROOM or reach[1] > ROOM
 
     def leaving(self) -> Iterator[Expr]:
-        """Index expressions, and sides of comparisons between them, of which a part may need more than 64 bits."""
+        """Index expressions, and sides of comparisons with indices, of which a part may need more than 64 bits, or come
+        near that: what a loop compares them with is held there."""
         for statement in self.loops.statements:
             for node in statement.nodes:
                 roots: tuple[Expr, ...] = ()
                 if isinstance(node, ir.Access):
                     roots = tuple(place for place in node.indices if not isinstance(place, ir.Index))
-                elif isinstance(node, ir.Compare) and is_integer(node.left) and is_integer(node.right):
-                    roots = (node.left, node.right)
+                elif isinstance(node, ir.Compare):
+                    sides = (node.left, node.right)
+                    whole = [side for side in sides if is_integer(side)]
+                    roots = tuple(side for side in whole if len(whole) == 2 or ir.index_names(side))
                 for root in roots:
                     if any(self._leaves(part) for part in _arithmetic(root)):
                         yield root

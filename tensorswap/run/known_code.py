@@ -114,11 +114,18 @@ def begins(key: str, making_it: Making) -> bool:
 
 
 def ends(made: Making) -> None:
-    """What a thread has made is there, or will never be."""
-    with COMPILING:
-        for key in [key for key, other in making.items() if other is made]:
-            del making[key]
-    made.over.set()
+    """What a thread has made is there, or will never be. Nobody is waited for here, and Ctrl-C comes later: others wait
+    for this."""
+    interrupted: KeyboardInterrupt | None = None
+    while not made.over.is_set():
+        try:
+            for key in [key for key, other in list(making.items()) if other is made]:
+                making.pop(key, None)
+            made.over.set()
+        except KeyboardInterrupt as error:
+            interrupted = error
+    if interrupted is not None:
+        raise interrupted
 
 
 def _keep(key: str, code: disk.ObjectCode) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from types import TracebackType
 
 
@@ -47,16 +46,19 @@ class SharedWork:
 
     def begin_helper(self) -> None:
         thread = threading.Thread(target=self._help, name="tensorswap", daemon=True)
-        with suppress(RuntimeError):  # no new threads at the end of a process
+        self.threads.append(thread)  # before it starts, which Ctrl-C may interrupt: all must be told of the end
+        try:
             thread.start()
-            self.threads.append(thread)
+        except RuntimeError:  # no new threads at the end of a process
+            self.threads.remove(thread)
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.waiting.clear()
         for _thread in self.threads:
             self.some.release()
         for thread in self.threads:
-            thread.join()
+            if thread.ident is not None:  # it has started
+                thread.join()
 
     def add(self, text: str) -> Job:
         job = Job(text)

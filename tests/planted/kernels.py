@@ -170,12 +170,6 @@ FAULTS = (
         "a mean would be a sum",
     ),
     Fault(
-        "any sum of indices is compared with values that are held", "overflow", "lower/roles.py",
-        "if not self.is_small(atom.left if side is atom.right else atom.right):", "if False:",
-        ("tests/test_ragged_expressions.py::test_whole_numbers_of_any_kind",),
-        "beyond what values are held at, a guard would hold for every point or none",
-    ),
-    Fault(
         "vectors of a loop whose steps count from 0 forget where it begins", "wrong offset", "kernel/vector_loops.py",
         "printer.fixed[self.index] = self.base", "printer.fixed[self.index] = NUMBER(0)",
         ("tests/test_shared_tiles.py::test_sums_under_guards",),
