@@ -293,8 +293,8 @@ class Roles:
     def is_small(self, place: Expr) -> bool:
         """Whether a sum of indices stays small, with the sizes and static integers of this call."""
         known = self.layout.known(place)
-        counts = {name: self.layout.count(name) for name in ir.index_names(known)}
-        between = interval(known, counts) if is_integer(known) else None
+        sizes = {name: self.layout.count(name) for name in ir.index_names(known)}
+        between = interval(known, sizes) if is_integer(known) else None
         return between is not None and all(abs(self.layout.sizes.value(end)) <= SMALL for end in between)
 
     def is_whole(self, side: Expr) -> bool:

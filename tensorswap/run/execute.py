@@ -47,7 +47,6 @@ class Executable:
     ) -> None:  # fmt: skip
         """`begin` is told each function that is known to run, while others are still planned."""
         self.threads = threads
-        self.begin = begin
         self.deciding = deciding  # tensors whose whole numbers decide where accesses go
         self.scalars = scalars  # outputs that say, above zero, that the others may be wrong
         self.products = products_of(bound)  # if a library computes them, nobody runs the kernels
@@ -75,7 +74,7 @@ class Executable:
         for group in groups:
             first, block = len(self.kernels), group[0].block
             for nest in group:
-                self.add_kernels(nest)
+                self.add_kernels(nest, begin)
             if block is not None:
                 count = self.sizes.index[block.index]
                 self.rounds.append(Rounds(first, len(self.kernels) - 1, count, block.down))
@@ -83,13 +82,13 @@ class Executable:
         self.inputs = [(name, self.stored(name)) for name in given or self.loops.inputs]
         self.results = [name for name in self.loops.outputs if name not in scalars]
 
-    def add_kernels(self, nest: Nest) -> None:
+    def add_kernels(self, nest: Nest, begin: Begin) -> None:
         """Those of a nest, and of each tensor of which threads have copies, one that adds them up."""
         continued = frozenset(name for name in nest.private if not self.begins(nest, name))
         for kernel in KernelWriter(self.loops, nest, self.layout(), continued).kernels():
             self.kernels.append(kernel)
             self.named.append(named(kernel.kernel))
-            self.begin(self.named[-1])
+            begin(self.named[-1])
         position = len(self.kernels) - 1
         for name in nest.private:
             self.producer[len(self.kernels)] = position
