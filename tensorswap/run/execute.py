@@ -29,9 +29,7 @@ from .ready import Row
 from .rows import ONCE, Rounds
 from .wide_steps import steps_of
 
-# Of the work that is worth other threads, so much is enough in the steps of a block, where they wait for it: half of
-# that is about what a hand-out costs, and guesses are rather too low.
-IN_STEP = 0.05
+IN_STEP = 0.1  # of the work that is worth other threads is enough in the steps of a block, where they wait for it
 PIECES = 8  # parts for each thread, so that one which is late leaves some of its own to others
 PIECE = 10_000  # nanoseconds of work below which a part should not be parted
 APART = 0.005  # of the work of a kernel that copies of what all parts add to may cost
