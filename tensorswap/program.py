@@ -126,8 +126,9 @@ class Program(Runnable):
                 lambda: _certificates().certify_plan(bound, origin, derivation),
             )
 
-    def run_reference(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
+    def run_reference(self, mapping: Mapping[str, Any] | None = None, /, *more: Any, **arrays: Any) -> Any:
         """The same call through the plain interpreter."""
+        self._check_named(more)
         arguments = self._arguments(mapping, arrays)
         program = self._for_call(arguments)
         results = program._looked_at(arguments) if switches().looking else program._interpreted(arguments)
@@ -201,8 +202,8 @@ class Program(Runnable):
                 f"{of} has {rank} axes; grad is for a scalar",
                 hint=f'use p.adjoint(wrt=[...], of=["{of}"]), which takes {of}.grad',
             )
-        inputs = default_wrt(self._loops, [of]) if wrt is None and of in self._loops.written else wrt or ()
-        return Gradient(of, check_wrt(self._loops, inputs))
+        check_of(self._loops, [of])
+        return Gradient(of, check_wrt(self._loops, default_wrt(self._loops, [of]) if wrt is None else wrt))
 
     def tangent(self, wrt: Sequence[str]) -> Program:
         """Takes the inputs and `X.dot` for each in `wrt`; gives `Y.dot` for each output."""

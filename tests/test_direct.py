@@ -158,7 +158,7 @@ def test_what_is_wrong_is_told_as_ever() -> None:
         program({"A": A, "B": A}, A=A)
     with pytest.raises(ts.SwapError, match="mapping"):
         program([A, A])
-    with pytest.raises(TypeError):
+    with pytest.raises(ts.SwapError, match="2 came without"):
         program({"A": A}, {"B": A})
     assert is_direct(program)
     np.testing.assert_array_equal(program(A=A, B=A)["Y"], A)

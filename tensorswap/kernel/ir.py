@@ -564,6 +564,12 @@ def most(*parts: Value | int) -> Value:
     return extreme("max", [word(part) for part in parts])
 
 
+def end_of_piece(first: Value, length: int, low: Value, high: Value) -> Value:
+    """Where a piece of a range ends. If all are as long, it is known how long each is."""
+    count = constant(high - low)
+    return first + length if count is not None and count % length == 0 else least(first + length, high)
+
+
 def cast(value: Value, type: Type) -> Value:
     """The number in another type. Of a constant, another constant."""
     if value.type == type:

@@ -17,6 +17,7 @@ from . import ir
 from .functions import INSTRUCTIONS, made
 
 FEW = 64  # elements that registers hold, and steps that may be written out
+WORTH = 8  # steps of which some at once are worth that their sums are added up at the end
 LIGHT = 4  # reads of a step beside which another one counts
 JUMP = 8  # numbers between two steps
 EDGE = 2  # points at one end of a row
@@ -91,8 +92,16 @@ def fitting(body: ir.Body) -> dict[int, Loop]:
     has another one, too."""
     chosen = {n.memory for n in ir.statements(body) if isinstance(n, ir.Choose)}
     loops = [loop for loop in loops_of(body) if not chosen.intersection(ir.walk(loop.body))]
-    found = {id(loop): _fitting(loop, body) for loop in loops}
-    return {node: loop for node, loop in found.items() if loop is not None}
+    fit = {id(loop): _fitting(loop, body) for loop in loops}
+    found = {node: loop for node, loop in fit.items() if loop is not None}
+    if any(_is_short(loop) and _waits(found[id(loop)], loop, body) for loop in loops if id(loop) in found):
+        return found
+    return {id(loop): found[id(loop)] for loop in loops if id(loop) in found and not _is_short(loop)}
+
+
+def _is_short(loop: ir.For) -> bool:
+    """Whether LLVM would write all of it out, and keep what it shares with the loops around."""
+    return loop.rounds is not None and len(loop.rounds) < FEW and ir.is_zero(loop.first)
 
 
 def linear(value: ir.Value) -> tuple[Form, list[ir.Value]]:
@@ -139,8 +148,8 @@ def _fitting(original: ir.For, body: ir.Body) -> Loop | None:
     node = replace(original, body=ir.written_out(original.body))
     if node.step is not ir.ONE or node.few or node.at_once or node.plain or node.often or not node.body:
         return None
-    if node.rounds is not None and len(node.rounds) < FEW and ir.is_zero(node.first):
-        return None  # LLVM writes all of it out, and keeps what it shares with the loops around
+    if _is_short(node) and len(node.rounds or ()) < WORTH:
+        return None
     types = {n.memory.type for n in node.body if isinstance(n, ir.Store)}
     types |= {n.variable.type for n in node.body if isinstance(n, ir.Set) and n.variable.type.real}
     if len(types) != 1 or not (kind := types.pop()).real:
@@ -149,6 +158,14 @@ def _fitting(original: ir.For, body: ir.Body) -> Loop | None:
         return _Look(node, kind, _variable_around(original, body)).found(body, original)
     except _Unfit:
         return None
+
+
+def _waits(found: Loop, loop: ir.For, body: ir.Body) -> bool:
+    """Whether what LLVM would make of a short loop waits for itself, number after number: the largest of them, or a sum
+    that goes on from loop to loop."""
+    around = next((n.body for n in ir.statements(body) if isinstance(n, ir.For) and loop in n.body), body)
+    begun = {n.variable.name for n in around if isinstance(n, ir.Set)}
+    return any(made_by in EXTREMES or name not in begun for name, made_by in found.sums.items())
 
 
 def _variable_around(loop: ir.For, body: ir.Body) -> str | None:

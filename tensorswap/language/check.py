@@ -79,6 +79,16 @@ def one_rank(loops: ir.Loops) -> Iterator[Fault]:
             )
 
 
+FEWER = "arrays have no more: let one axis have the values of several"
+
+
+def few_axes(loops: ir.Loops) -> Iterator[Fault]:
+    """No tensor has more axes than an array can have."""
+    large = {a.tensor: a for a in loops.accesses if len(a.indices) > limits.AXES}
+    for name, access in large.items():
+        yield Fault(f"{name} has {len(access.indices)} axes; at most {limits.AXES} are possible", access.span, FEWER)
+
+
 def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
@@ -436,7 +446,7 @@ def _constant(node: ir.Expr, found: list[ir.Expr]) -> int | None:
 
 
 RULES = (
-    one_kind_of_name, one_rank, batch_marker, whole_assignment, one_operator, complete_before_read, guard_atoms,
-    index_expressions, header_names, declared_names, named_outputs, blocks_nest, axes_exist, sizes_of_inputs,
-    numbers_fit,
+    one_kind_of_name, one_rank, few_axes, batch_marker, whole_assignment, one_operator,
+    complete_before_read, guard_atoms, index_expressions, header_names, declared_names, named_outputs, blocks_nest,
+    axes_exist, sizes_of_inputs, numbers_fit,
 )  # fmt: skip

@@ -11,6 +11,7 @@ EXPRESSION_DEPTH = 250  # levels of one expression, `a + a + ...` included
 STATEMENTS = 20_000
 PARTS = 2_000_000  # numbers, names and operators of a program, however it was derived
 NAME_LENGTH = 200
+AXES = 64  # of one tensor, as numpy's arrays have
 DIGITS = 40
 
 

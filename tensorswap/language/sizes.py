@@ -358,7 +358,7 @@ def _disagreements(loops: ir.Loops, sizes: Sizes, given: Mapping[str, int]) -> I
         if extent == size or key in told:
             continue
         told.add(key)
-        if anchor is not None:
+        if anchor is not None and (use.index not in given or anchor.tensor in inputs):
             first = f"{size} on {anchor.tensor} (axis {anchor.axis})"
             longer = use.tensor if extent > size else anchor.tensor
             hint = (

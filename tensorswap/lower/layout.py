@@ -85,6 +85,7 @@ class Layout:
     least: dict[str, int] = field(default_factory=dict)  # the fewest values that a strip of an index can have
     most: dict[str, int] = field(default_factory=dict)  # and the most, if strips are cut to size
     joined: dict[str, int] = field(default_factory=dict)  # indices that run over all of two axes at once: their sizes
+    joined_strips: dict[str, int] = field(default_factory=dict)  # the same, where one of the two runs over strips
     beside: dict[Tensor, tuple[int, np.dtype[Any]]] = field(default_factory=dict)  # memory for what is no tensor
 
     # -- types
@@ -127,7 +128,10 @@ class Layout:
 
     def count(self, index: str) -> int:
         """How many values an index has in this call."""
-        return self.joined[index] if index in self.joined else self.sizes.index[index]
+        for joined in (self.joined, self.joined_strips, self.sizes.index):
+            if index in joined:
+                return joined[index]
+        raise KeyError(index)
 
     def is_constant(self, index: str) -> bool:
         return index in self.constant or index in self.joined

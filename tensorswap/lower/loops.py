@@ -157,8 +157,9 @@ def loops_around(
             else:
                 if reached(statement, order[-1], remaining):
                     scope.hold(invariant(values, order[-1]))
+                row = scope.short_row(order, written=bool(ir.index_names(statement.target) & {*order[:-1]}))
                 for low, high in _whole_vectors(scope, statement, order[-1], ranges[-1]) if again else ranges[-1:]:
-                    with scope.innermost_loop(order[-1], low, high):
+                    with scope.innermost_loop(order[-1], low, high, row):
                         innermost(values)
     write.held = held
 

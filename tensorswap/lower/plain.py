@@ -9,13 +9,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from ..kernel import ir as kernel
-from ..kernel.ir import WORD, Set, Variable, extreme, least, type_of, word
+from ..kernel.ir import WORD, Set, Variable, constant, end_of_piece, extreme, type_of, word
 from ..kernel.ir import Number as Whole
 from ..language import ir
 from ..language.build import add, conjunction, conjuncts
 from ..language.ir import Expr, Number
 from ..plan.first_writes import Planned
-from .flatten import flattened
+from .flatten import flattened_in_strips
 from .loops import bounds_alone, loop_order, loops_around, score
 from .reduction import accumulated, combined, first_value, loaded, put, reduction
 from .scope import Scope
@@ -33,6 +33,11 @@ AGAIN = 16  # rows of a product that run for each few steps of its sum, at most
 PLACE = Variable("piece", WORD)
 
 
+def is_bare(target: ir.Access) -> bool:
+    """Whether nothing but indices says where an element lies, or numbers where another index took the place of one."""
+    return all(isinstance(place, ir.Index | Number) for place in target.indices)
+
+
 class PlainWriter:
     """Writes statements of one kernel. `store` says that one is the first to write its target, all of it."""
 
@@ -44,7 +49,7 @@ class PlainWriter:
         self.winners = WinnerWriter(scope, loops)
 
     def emit(self, statement: Planned, store: bool) -> None:
-        statement = flattened(statement, self.layout, {*self.scope.fixed, *self.scope.strips})
+        statement = flattened_in_strips(statement, self.scope)
         if written_as_turned_copy(statement, self.scope, store):
             return
         order = loop_order(statement, self.scope)
@@ -114,8 +119,7 @@ class PlainWriter:
 
     def sums_inside(self, statement: ir.Statement, order: list[str], reduced: list[str]) -> bool:
         """Whether the loops over what is summed are the innermost ones."""
-        bare = all(isinstance(e, ir.Index) for e in statement.target.indices)
-        return bare and order[len(order) - len(reduced) :] == reduced
+        return is_bare(statement.target) and order[len(order) - len(reduced) :] == reduced
 
     def shares_a_loop(self, statement: Planned, order: list[str], reduced: list[str]) -> bool:
         """Whether there are a few sums along one long row, some of which all of them read: one loop makes all."""
@@ -151,7 +155,7 @@ class PlainWriter:
 
     def summed_last(self, statement: ir.Statement, order: list[str], reduced: list[str]) -> list[str]:
         """The innermost loops, if all of them are over what is summed, inside a loop over the target."""
-        if statement.operator == "=" or not all(isinstance(e, ir.Index) for e in statement.target.indices):
+        if statement.operator == "=" or not is_bare(statement.target):
             return []
         count = next((k for k, i in enumerate(reversed(order)) if i not in reduced), len(order))
         return order[len(order) - count :]
@@ -162,7 +166,7 @@ class PlainWriter:
             return None
         if math.prod(self.layout.weight(i) for i in reduced) > UNROLL or any(i in self.scope.strips for i in reduced):
             return None
-        if any(not isinstance(e, ir.Index) for e in statement.target.indices):
+        if not is_bare(statement.target):
             return None
         kept = [i for i in order if i not in reduced]
         across = max((score(statement, i, self.layout) for i in kept), default=-99)
@@ -189,11 +193,10 @@ class PlainWriter:
         if any(isinstance(end, Whole) and end.value < JAM for end in past):
             return False  # the first step of a recurrence, say
         quiet = not any(isinstance(n, ir.Call | ir.Conditional) for n in ir.walk(statement.value))
-        bare = all(isinstance(e, ir.Index) for e in statement.target.indices)
         long = self.layout.typical(order[-1]) >= LONG
         streams = [a for a in statement.reads if {*order[-2:]} <= ir.index_names(a)]
         floating = accumulated(statement.target.tensor, self.layout).kind == "f"
-        return quiet and bare and long and len(streams) < 2 and floating
+        return quiet and is_bare(statement.target) and long and len(streams) < 2 and floating
 
     def bounds_a_loop(self, atom: Expr, order: list[str]) -> bool:
         """Whether a condition becomes a bound of the innermost loop that it asks about; of the last one only if that is
@@ -217,15 +220,17 @@ class PlainWriter:
             if atoms:  # a guard may leave no terms at all
                 low = scope.set("first_term", low)
                 high = scope.set("past_terms", extreme("max", [low, high]))
+            jam = int(max(min(JAM, self.layout.weight(summed)), 1))
             terms = [
                 ir.transform(statement.value, ir.substitute_indices({summed: add(ir.Index(summed), Number(k))}))
-                for k in range(JAM)
+                for k in range(jam)
             ]
-            split = low + (high - low) // JAM * JAM
-            with scope.counted(self.layout.index(summed), low, split, word(JAM)), self.in_pieces(along, bool(again)):
+            split = low + (high - low) // jam * jam
+            with scope.counted(self.layout.index(summed), low, split, word(jam)), self.in_pieces(along, bool(again)):
                 self.points(statement, [*again, along], terms, False)
-            with scope.counted(self.layout.index(summed), split, high):
-                self.points(statement, [*again, along], [statement.value], False)
+            if constant(high - split) != 0:
+                with scope.counted(self.layout.index(summed), split, high):
+                    self.points(statement, [*again, along], [statement.value], False)
 
     @contextmanager
     def in_pieces(self, along: str, read_again: bool) -> Iterator[None]:
@@ -236,7 +241,7 @@ class PlainWriter:
             return
         low, high, _ = scope.range(along, [], [])
         with scope.counted(PLACE, low, high, word(PIECE)):
-            scope.strips[along] = PLACE, least(PLACE + PIECE, high)
+            scope.strips[along] = PLACE, end_of_piece(PLACE, PIECE, low, high)
             yield
         del scope.strips[along]
         if strip is not None:

@@ -68,9 +68,11 @@ def reduction(scope: Scope, statement: ir.Statement, order: list[str], reduced: 
         outside = dict(write.held)
         with ExitStack() as inner:
             for position in range(split, len(order)):
-                if position == len(order) - 1 and reached(statement, order[position], remaining):
+                last = position == len(order) - 1
+                if last and reached(statement, order[position], remaining):
                     scope.hold(invariant([summand], order[position]))
-                inner.enter_context(scope.loop(order[position], *ranges[position]))
+                row = scope.short_row(order, written=False) if last else 0
+                inner.enter_context(scope.loop(order[position], *ranges[position], row))
             inner.enter_context(scope.when(remaining))
             scope.hold(repeated([summand], write.held))
             scope.add(Set(total, combined(statement.operator, total, write.value(summand, dtype))))

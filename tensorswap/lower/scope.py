@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..kernel.ir import (
     ONE,
@@ -20,6 +20,7 @@ from ..kernel.ir import (
     Value,
     Variable,
     extreme,
+    is_zero,
     joined,
     most,
     word,
@@ -34,6 +35,10 @@ from .expression import Expressions
 from .layout import Layout
 
 Range = tuple[Value, Value]
+
+# Elements of rows that lie one behind the other. Loops over so few are written out, so that the one around them, over
+# so many rows, may run in vectors: compilers turn vectors along rows into vectors along columns, and fewer back.
+WRITTEN, READ, ROWS = 4, 8, 16
 
 
 @dataclass
@@ -80,18 +85,27 @@ class Scope:
             yield
         self.add(For(variable, word(first), word(past), word(step) if step is not ONE else ONE, tuple(body)))
 
-    @contextmanager
-    def loop(self, index: str, low: Value, high: Value) -> Iterator[None]:
-        with self.counted(self.layout.index(index), low, high):
-            yield
+    def short_row(self, order: Sequence[str], written: bool) -> int:
+        """How many steps the innermost of some loops may have to be written out: it is read along, or written too."""
+        if len(order) < 2 or self.layout.weight(order[-2]) < ROWS:
+            return 0
+        return WRITTEN if written else READ
 
     @contextmanager
-    def innermost_loop(self, index: str, low: Value, high: Value) -> Iterator[None]:
+    def loop(self, index: str, low: Value, high: Value, row: int = 0) -> Iterator[None]:
+        """A loop over an index; with no more steps than a short row has, they are written out."""
+        with self.collected() as body:
+            yield
+        loop = For(self.layout.index(index), low, high, ONE, tuple(body))
+        self.add(replace(loop, few=is_zero(low) and loop.rounds is not None and len(loop.rounds) <= row))
+
+    @contextmanager
+    def innermost_loop(self, index: str, low: Value, high: Value, row: int = 0) -> Iterator[None]:
         """The last loop around a statement. Where a step of a block has vectors, they are as long as it says, so that
         the few values of a strip fill one."""
         lanes = self.vectors.get(index) if self.fixed else None
         if lanes is None:
-            with self.loop(index, low, high):
+            with self.loop(index, low, high, row):
                 yield
             return
         with self.collected() as body:

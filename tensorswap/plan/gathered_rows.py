@@ -13,6 +13,7 @@ L[n,c] = X[n,c] - M[n];  loss += L[n,label[n]]   ->   loss += X[n,label[n]] - M[
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 
 from ..language import ir
@@ -28,10 +29,28 @@ def read_gathered_only(work: Work) -> Work:
     """Among statements outside blocks."""
     if any(isinstance(item, ir.Block) for item in work.loops.body):
         return work
+    uses = _Uses(work)
     for name in work.loops.written:
-        if name not in work.loops.outputs and name not in work.loops.updated:
-            work = _read_where_written(_compute_where_read(work, name), name)
+        if name in work.loops.outputs or name in work.loops.updated:
+            continue
+        for change in (_compute_where_read, _read_where_written):
+            changed = change(work, uses, name)
+            uses, work = uses if changed is work else _Uses(changed), changed
     return work
+
+
+class _Uses:
+    """The statements that write and read each tensor, and the tensors of which a size is asked."""
+
+    def __init__(self, work: Work) -> None:
+        self.writers: defaultdict[str, list[ir.Statement]] = defaultdict(list)
+        self.readers: defaultdict[str, list[ir.Statement]] = defaultdict(list)
+        self.asked: set[str] = set()
+        for statement in _statements(work):
+            self.writers[statement.target.tensor].append(statement)
+            for name in ir.tensors_read(statement):
+                self.readers[name].append(statement)
+            self.asked.update(n.tensor for n in statement.nodes if isinstance(n, ir.AxisSize))
 
 
 def _statements(work: Work) -> list[ir.Statement]:
@@ -45,22 +64,18 @@ def _settled(work: Work, statement: ir.Statement) -> bool:
     return not {s.target.tensor for s in later} & ir.tensors_read(statement)
 
 
-def _compute_where_read(work: Work, name: str) -> Work:
-    statements = _statements(work)
-    writers = [s for s in statements if s.target.tensor == name]
-    readers = [s for s in statements if name in ir.tensors_read(s)]
+def _compute_where_read(work: Work, uses: _Uses, name: str) -> Work:
+    writers, readers = uses.writers[name], uses.readers[name]
     (writer,) = writers if len(writers) == 1 else (None,)
     if writer is None or not readers or writer.operator != "=" or writer.guard is not None:
         return work
     names = whole_axes(writer.target, work.sizes)
     if names is None or {*names} != {*writer.indices}:
         return work
-    if not _settled(work, writer) or name in {a.tensor for s in statements for a in _sizes_asked(s)}:
+    points = sum(work.volume(s.indices) for s in readers)
+    if points * FEWER > work.volume(names) or name in uses.asked or not _settled(work, writer):
         return work
     if any(isinstance(n, ir.Inside) for s in readers for n in s.nodes):
-        return work
-    points = sum(work.volume(s.indices) for s in readers)
-    if points * FEWER > work.volume(names):
         return work
 
     def change(node: Expr) -> Expr:
@@ -74,7 +89,7 @@ def _compute_where_read(work: Work, name: str) -> Work:
     changed = [(s, ir.map_statement(s, change)) for s in readers]
     if any({*new.indices} != {*old.indices} or not same_order(old, new) for old, new in changed):
         return work  # a sum over an index that nothing names any more would be a sum over nothing
-    return work.made(ir.map_statement(s, change) for s in statements if s is not writer)
+    return work.made(ir.map_statement(s, change) for s in _statements(work) if s is not writer)
 
 
 def _unsigned(work: Work, taken: list[ir.Access]) -> bool:
@@ -83,20 +98,10 @@ def _unsigned(work: Work, taken: list[ir.Access]) -> bool:
     return any(work.kinds[name].dtype == UNSIGNED for name in places if name in work.kinds)
 
 
-def _sizes_asked(statement: ir.Statement) -> list[ir.AxisSize]:
-    return [n for n in statement.nodes if isinstance(n, ir.AxisSize)]
-
-
-def _read_where_written(work: Work, name: str) -> Work:
-    statements = _statements(work)
-    writers = [s for s in statements if s.target.tensor == name]
-    if (
-        len(writers) != 1
-        or name not in work.loops.read
-        or name in {a.tensor for s in statements for a in _sizes_asked(s)}
-    ):
+def _read_where_written(work: Work, uses: _Uses, name: str) -> Work:
+    if len(uses.writers[name]) != 1 or not uses.readers[name] or name in uses.asked:
         return work
-    (writer,) = writers
+    (writer,) = uses.writers[name]
     places = writer.target.indices
     gathered = [k for k, e in enumerate(places) if isinstance(e, ir.Access)]
     names = [e.name for e in places if isinstance(e, ir.Index)]
@@ -109,6 +114,7 @@ def _read_where_written(work: Work, name: str) -> Work:
     if any(isinstance(n, ir.Inside) for n in writer.nodes):
         return work
     changed: dict[int, ir.Statement] = {}
+    statements = _statements(work)
     for number, reader in enumerate(statements):
         if name in ir.tensors_read(reader):
             sifted = _sifted(work, reader, writer, gathered[0])

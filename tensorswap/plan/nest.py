@@ -9,6 +9,7 @@ in a fixed order when all have finished. What lives and dies within a nest is ne
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
@@ -94,8 +95,24 @@ class _Touched:
         self.reads = frozenset(a.tensor for s in self.statements for a in s.reads if a not in before)
         self.writes = frozenset(s.target.tensor for s in self.statements)
 
-    def conflicts(self, other: _Touched) -> bool:
-        return bool(self.writes & (other.reads | other.writes) or self.reads & other.writes)
+
+class _Skipped:
+    """Items that a group leaves behind, and what they read and write."""
+
+    def __init__(self) -> None:
+        self.items: list[_Touched] = []
+        self.reads: set[str] = set()
+        self.writes: set[str] = set()
+
+    def append(self, item: _Touched) -> None:
+        self.items.append(item)
+        self.reads |= item.reads
+        self.writes |= item.writes
+
+    def conflict(self, item: _Touched) -> bool:
+        """Whether an item may not overtake them all."""
+        apart = item.writes.isdisjoint(self.reads) and item.writes.isdisjoint(self.writes)
+        return not apart or not item.reads.isdisjoint(self.writes)
 
 
 @dataclass
@@ -187,9 +204,10 @@ class Nester:
     def nests(self, items: Sequence[ir.Item], level: _Level) -> list[Nest]:
         groups = self.grouped([_Touched(item, level.before) for item in items], level)
         names = [frozenset(name for t in group for name in t.reads | t.writes) for group, _ in groups]
+        named = Counter(name for own in names for name in own)
         result = []
-        for position, (group, candidates) in enumerate(groups):
-            elsewhere = frozenset().union(*names[:position], *names[position + 1 :])
+        for own, (group, candidates) in zip(names, groups, strict=True):
+            elsewhere = frozenset(name for name in own if named[name] > 1)
             result.append(self.nest(group, candidates, replace(level, needed=level.needed | elsewhere)))
         return result
 
@@ -199,16 +217,17 @@ class Nester:
         while touched:
             first, *rest = touched
             group: list[_Touched] = [first]
-            skipped: list[_Touched] = []
+            skipped = _Skipped()
             fresh = [_Candidate(i) for i in _indices(first) if i not in level.around]
             candidates = self.joined(fresh, first, level)
             candidates = self.cutting(first, candidates, level) or candidates
-            if first.writes & self.copies:  # a copy of an input comes before everything that it serves
+            served = first.writes & self.copies  # a copy of an input comes before everything that it serves
+            if served or not candidates:
                 result.append((group, candidates))
                 touched = rest
                 continue
             for item in rest:
-                after = [] if any(item.conflicts(other) for other in skipped) else candidates
+                after = [] if skipped.conflict(item) else candidates
                 after = self.cutting(item, self.joined(after, item, level), level)
                 enough = after and self.best(after) >= min(self.best(candidates), PLENTY)
                 if enough and not self.deserves_its_own(item, group, after, level):
@@ -217,7 +236,7 @@ class Nester:
                 else:
                     skipped.append(item)
             result.append((group, candidates))
-            touched = skipped
+            touched = skipped.items
         return result
 
     def deserves_its_own(self, item: _Touched, group: list[_Touched], after: list[_Candidate], level: _Level) -> bool:

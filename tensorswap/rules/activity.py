@@ -79,8 +79,7 @@ def check_wrt(loops: ir.Loops, given: Sequence[str]) -> tuple[str, ...]:
     integers = integer_uses(loops)
     for name in wrt:
         if name not in loops.inputs and name not in known_tensors(loops):
-            hint = closest(name, loops.inputs, "differentiate by some of")
-            raise ArgumentError(f"{name} is not an input", hint=hint)
+            raise ArgumentError(f"{name} is not an input", hint=closest(name, loops.inputs) or _inputs_of(loops))
         if name not in loops.ranks and name not in known_tensors(loops):
             raise DerivativeError(
                 f"{name} is only asked for its size, which has no derivative", hint=f"leave {name} out"
@@ -92,8 +91,12 @@ def check_wrt(loops: ir.Loops, given: Sequence[str]) -> tuple[str, ...]:
                 f"leave {name} out of wrt",
             )
     if not wrt:
-        raise ArgumentError("wrt names no input", hint=f"differentiate by some of {', '.join(loops.inputs)}")
+        raise ArgumentError("wrt names no input", hint=_inputs_of(loops))
     return tuple(dict.fromkeys(wrt))
+
+
+def _inputs_of(loops: ir.Loops) -> str:
+    return f"differentiate by some of {', '.join(loops.inputs)}" if loops.inputs else "the program has no inputs"
 
 
 def check_of(loops: ir.Loops, of: Sequence[str] | None) -> tuple[str, ...]:

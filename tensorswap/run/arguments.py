@@ -150,15 +150,25 @@ def _first_access(loops: ir.Loops, name: str) -> ir.Access | None:
 
 def _unknown(loops: ir.Loops, name: object, missing: list[str]) -> Fault:
     if name in loops.written:
-        return Fault(
-            f"{name} is computed by the program, not an input", None, f"the inputs are {', '.join(loops.inputs)}"
-        )
+        inputs = f"the inputs are {', '.join(loops.inputs)}" if loops.inputs else "the program has no inputs"
+        return Fault(f"{name} is computed by the program, not an input", None, f"{inputs}{_how_to_update(loops, name)}")
     known = [*missing, *loops.inputs, *loops.options, *loops.static_names, *loops.indices]
     hint = closest(name, known) if isinstance(name, str) else "names are texts"
+    if name == "out":
+        hint = "results are arrays of their own, whose memory is used again once they are dropped"
     return Fault(
         f"the program has no input {str(name)[:80]!r}",
         None,
         hint or f"its inputs are {', '.join(loops.inputs) or 'none'}",
+    )
+
+
+def _how_to_update(loops: ir.Loops, name: object) -> str:
+    """What makes an input of a tensor that is computed from itself in each step of a block."""
+    steps = (s for s, blocks in loops.located if {b.index for b in blocks} & ir.index_names(s.target))
+    itself = any(s.target.tensor == name and s.target in s.reads for s in steps)
+    return (
+        f"; an update of an input, `{name}[i] = {name}[i] * 2`, names no index of the block around it" if itself else ""
     )
 
 
@@ -201,6 +211,8 @@ def as_array(name: str, value: Any) -> Array:
         raise DtypeError(f"{name} cannot be read as an array: {str(error)[:200]}", hint="pass a numpy array") from error
     if array.dtype in FINE:
         return array
+    if isinstance(value, int):
+        raise DtypeError(f"{name} is a whole number beyond 64 bits", hint=f"pass float({name}), which rounds it")
     check_dtype(name, array.dtype)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 

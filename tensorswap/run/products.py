@@ -51,14 +51,14 @@ class Products(Runs):
         names = tuple(name for name, _ in self.inputs)
         several, output = {*names}, self.outputs[0]
 
-        def way(mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
+        def way(mapping: Mapping[str, Any] | None = None, /, *more: Any, **arrays: Any) -> Any:
             told = arrays if mapping is None else mapping if type(mapping) is dict and not arrays else {}
-            if told.keys() == several and not watched.value:
+            if told.keys() == several and not watched.value and not more:
                 given = [told[name] for name in names]
                 if [_signature(array) for array in given] == expected:
                     results = self.results(given)
                     return results[output] if single else results
-            return otherwise(mapping, **arrays)
+            return otherwise(mapping, *more, **arrays)
 
         return way
 

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self
 
 from ..arrays import Array
+from ..errors import ArgumentError
 from ..forks import NO_FORK
 from ..language import ir
 from ..language.bound import Bound
@@ -28,9 +29,11 @@ class _SignatureOfCalls:
     def __get__(self, program: Runnable | None, owner: type) -> Any:
         if program is None:
             raise AttributeError("__signature__")  # a class has its own
-        from inspect import signature
+        from inspect import Parameter, signature
 
-        return signature(program._called)
+        called = signature(program._called)
+        told = [p for p in called.parameters.values() if p.kind is not Parameter.VAR_POSITIONAL]
+        return called.replace(parameters=told)
 
 
 class _Calls(property):
@@ -76,14 +79,21 @@ class Runnable:
     def outputs(self) -> tuple[str, ...]:
         return self._loops.outputs
 
-    def _called(self, mapping: Mapping[str, Any] | None = None, /, **arrays: Any) -> Any:
+    def _called(self, mapping: Mapping[str, Any] | None = None, /, *more: Any, **arrays: Any) -> Any:
         """Runs the program, compiled on first use. One output: that array; several: a dict by name."""
+        self._check_named(more)
         arguments = arrays if mapping is None and not self._loops.options else self._arguments(mapping, arrays)
         program = self._for_call(arguments) if self._optional else self
         results = program._results(arguments)
         if program is self and not self._loops.options:
             self._way = self._caller.way(self._called, self._single is not None, self._watched)
         return results if self._single is None else results[self._single]
+
+    def _check_named(self, more: tuple[Any, ...]) -> None:
+        """Refuses what a call passes behind a mapping."""
+        if more:
+            named = ", ".join(f"{name}=..." for name in self.inputs)
+            raise ArgumentError(f"a call takes one mapping, or names: {1 + len(more)} came without", hint=f"p({named})")
 
     def _results(self, arguments: Mapping[str, Any]) -> dict[str, Array]:
         return self._caller(arguments)

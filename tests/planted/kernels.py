@@ -205,8 +205,8 @@ FAULTS = (
     ),
     Fault(
         "loops are joined that do not run through memory as one", "wrong index", "lower/flatten.py",
-        "if steps[outer] != steps[inner] * sizes[inner]:",
-        "if steps[outer] and steps[outer] < steps[inner] * sizes[inner]:",
+        "if steps[outer] != steps[inner] * layout.count(inner):",
+        "if steps[outer] and steps[outer] < steps[inner] * layout.count(inner):",
         ("tests/test_joined_products.py::test_values_and_gradients",),
         "a product would run on into the next row",
     ),
@@ -468,8 +468,21 @@ FAULTS = (
         "where a bound of a loop cannot say it, a comparison at each point must",
     ),
     Fault(
+        "strips of rows that are one begin where strips of single elements would", "wrong offset", "lower/flatten.py",
+        "scope.strips[name] = low * count, high * count", "scope.strips[name] = low, high * count",
+        ("tests/test_short_rows.py::test_parts_of_threads",),
+        "a part would write what another one has made",
+    ),
+    Fault(
+        "short rows are written out with one element less", "off by one", "kernel/ir.py",
+        "for number in node.rounds or ():\n                inner = [_where(part",
+        "for number in (node.rounds or ())[:-1]:\n                inner = [_where(part",
+        ("tests/test_short_rows.py::test_values",),
+        "the last column would be missing",
+    ),
+    Fault(
         "rows that do not follow each other are one", "skipped check", "lower/flatten.py",
-        "if steps[outer] != steps[inner] * sizes[inner]:\n            return False",
+        "if steps[outer] != steps[inner] * layout.count(inner):\n            return False",
         "if False:\n            return False",
         (PASSES + "test_loops_that_run_on_in_memory[a value beside]",),
         "two loops are one only if memory runs on",
