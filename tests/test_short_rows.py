@@ -30,6 +30,8 @@ TEXTS = {
     "sums of columns": "c[x] += A[i,x] * n[i]",
     "the largest of rows": "m[i] max= A[i,x] * v[x]",
     "the least of all": "m min= A[i,x] + n[i]",
+    "the first of the largest": "k[i] argmax= A[i,x]",
+    "the first of the least": "k[i] argmin= A[i,x] * v[x]",
     "a softmax": "m[i] max= A[i,x]\nS[i] += exp(A[i,x] - m[i])\nP[i,x] = exp(A[i,x] - m[i]) / S[i]\nreturn P",
     "a loss": "m[i] max= A[i,x]\nS[i] += exp(A[i,x] - m[i])\nloss += log(S[i]) + m[i] - A[i,0]",
     "what chooses": "Y[i,x] = A[i,x] if A[i,x] > n[i] else v[x]",

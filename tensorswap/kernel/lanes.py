@@ -50,7 +50,7 @@ class Loop:
     """What is known of a loop that fits: the type of its elements, variables that each step has for itself, sums that
     go on through all steps, by the operation that makes them, and the names of functions that it calls. Loads that only
     some conditions allow, by their identity, which are the same in all steps; and an access that takes place in any
-    case. Whether steps may run `again`: they leave alone what they read."""
+    case. Whether steps leave `alone` what they read."""
 
     node: ir.For
     type: ir.Type
@@ -59,7 +59,12 @@ class Loop:
     called: set[str] = field(default_factory=set)
     allowed: dict[int, Conditions] = field(default_factory=dict)
     sure: tuple[ir.Memory, ir.Value] | None = None
-    again: bool = False
+    alone: bool = False
+
+    @property
+    def again(self) -> bool:
+        """Whether steps may run twice."""
+        return self.alone and not self.sums
 
 
 def jumps(loop: ir.For) -> bool:
@@ -205,7 +210,7 @@ class _Look:
             _check_apart(accesses)
         if any(loop.allowed.values()) and loop.sure is None:
             raise _Unfit
-        loop.again = not loop.sums and not any(map(_reads_what_it_writes, self.places.values()))
+        loop.alone = not any(map(_reads_what_it_writes, self.places.values()))
         return loop
 
     def stays(self) -> bool:

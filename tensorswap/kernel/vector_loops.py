@@ -17,6 +17,7 @@ HALF = 32  # bytes of a vector where memory is waited for: twice as many lie acr
 MUCH = 1  # operation for each number
 SHORT = 16  # bytes of one that any machine has
 SIDE_BY_SIDE = 4  # vectors of a round, if steps are short: a jump counts beside them, and additions wait for each other
+MANY = 32  # registers, which have room for as many functions side by side
 LANE = llvm.IntType(32)
 KNOWN: dict[str, Callable[[int, int], int]] = {
     "add": operator.add,
@@ -73,12 +74,24 @@ class VectorLoop:
     def write(self, start: Any, stop: Any) -> Any:
         """All whole vectors from start on; gives where they end."""
         lanes, short = self.lanes, min(self.lanes, SHORT // self.loop.type.size)
+        if self.is_one_round(start, stop):
+            self.one_round(start, -(-(stop.constant - start.constant) // lanes), NUMBER(stop.constant - lanes))
+            return stop
         begun = self.to_a_line(start, stop, lanes) if self.loop.again else start
         done = begun if self.at_once() == 1 else self.rounds(begun, stop, self.at_once(), lanes)
         done = self.to_the_end(start, done, stop, lanes) if self.loop.again else self.rounds(done, stop, 1, lanes)
         if short == lanes or not (self.long or isinstance(done, llvm.Constant)):
             return done
         return self.rounds(done, stop, 1, short)  # strips may have no more elements
+
+    def is_one_round(self, start: Any, stop: Any) -> bool:
+        """Whether a few vectors make sums of all that there is, the last of which goes back over elements that are
+        added: it adds nothing for them."""
+        if not self.loop.sums or not self.loop.alone or not all(isinstance(k, llvm.Constant) for k in (start, stop)):
+            return False
+        whole, left = divmod(stop.constant - start.constant, self.lanes)
+        most = SIDE_BY_SIDE if registers().count >= MANY or not self.long else 2
+        return bool(0 < whole < most and left > 0)
 
     def rounds(self, first: Any, stop: Any, vectors: int, lanes: int) -> Any:
         """As many rounds of so many vectors as there are; gives where they end."""
@@ -173,9 +186,9 @@ class VectorLoop:
 
     def round(self, place: Any, vectors: int, last: Any, sums: dict[str, list[Any]]) -> None:
         builder = self.builder
-        self.places = [_folded(builder, "add", place, NUMBER(k * self.lanes)) if k else place for k in range(vectors)]
-        if last is not None:
-            self.places = [_folded(builder, "min", k, last) for k in self.places]
+        begin = [_folded(builder, "add", place, NUMBER(k * self.lanes)) if k else place for k in range(vectors)]
+        self.places = begin if last is None else [_folded(builder, "min", k, last) for k in begin]
+        self.done = [_less(place, early) for place, early in zip(begin, self.places, strict=True)] if sums else []
         self.own, self.made = {}, {}
         for statement in self.loop.node.body:
             self.statement(statement, sums)
@@ -258,11 +271,19 @@ class VectorLoop:
                 for code, place in zip(self.code(value), self.addresses(self.start(memory, offset)), strict=True):
                     self.builder.store(code, place, align=self.loop.type.size)
             case ir.Set(variable=variable, value=value) if variable.name in sums:
-                self.own[variable.name] = sums[variable.name]
-                sums[variable.name] = self.code(value)
+                self.own[variable.name] = olds = sums[variable.name]
+                news = zip(self.code(value), olds, self.done, strict=True)
+                sums[variable.name] = [self.without(done, new, old) for new, old, done in news]
             case ir.Set(variable=variable, value=value):
                 self.own[variable.name] = self.code(value)
         self.made = {}  # what was computed of old values
+
+    def without(self, done: int, new: Any, old: Any) -> Any:
+        """A sum to which the first lanes of a vector, so many, add nothing."""
+        if not done:
+            return new
+        lanes = [int(lane >= done) for lane in range(self.lanes)]
+        return self.builder.select(llvm.Constant(llvm.VectorType(llvm.IntType(1), self.lanes), lanes), new, old)
 
     def addresses(self, start: Any) -> list[Any]:
         places = [self.builder.gep(start, [place]) for place in self.places]
@@ -388,7 +409,8 @@ class VectorLoop:
             return builder.fadd(a, b, flags=("reassoc",))
 
         while len(vectors) > 1:
-            vectors = [joined(a, b) for a, b in zip(vectors[::2], vectors[1::2], strict=True)]
+            alone = vectors[len(vectors) // 2 * 2 :]
+            vectors = [joined(a, b) for a, b in zip(vectors[::2], vectors[1::2], strict=False)] + alone
         (vector,) = vectors
         while isinstance(vector.type, llvm.VectorType) and vector.type.count > 1:
             half = vector.type.count // 2
@@ -415,6 +437,11 @@ def _shuffled(builder: Any, vector: Any, lanes: Any) -> Any:
     places = list(lanes)
     unused = llvm.Constant(vector.type, llvm.Undefined)
     return builder.shuffle_vector(vector, unused, llvm.Constant(llvm.VectorType(LANE, len(places)), places))
+
+
+def _less(place: Any, early: Any) -> int:
+    """How many elements a vector goes back, which is known where there are sums."""
+    return 0 if place is early else int(place.constant - early.constant)
 
 
 def _folded(builder: Any, name: str, a: Any, b: Any) -> Any:

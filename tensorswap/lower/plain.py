@@ -13,12 +13,13 @@ from ..kernel.ir import WORD, Set, Variable, constant, end_of_piece, extreme, ty
 from ..kernel.ir import Number as Whole
 from ..language import ir
 from ..language.build import add, conjunction, conjuncts
+from ..language.functions import IN_VECTORS
 from ..language.ir import Expr, Number
 from ..plan.first_writes import Planned
-from .flatten import flattened_in_strips
+from .flatten import SHORT, flattened_in_strips
 from .loops import bounds_alone, loop_order, loops_around, score
 from .reduction import accumulated, combined, first_value, loaded, put, reduction
-from .scope import Scope
+from .scope import WRITTEN, Scope
 from .together import Shared, write_together
 from .turned_copy import written_as_turned_copy
 from .winner import WinnerWriter
@@ -50,6 +51,11 @@ class PlainWriter:
 
     def emit(self, statement: Planned, store: bool) -> None:
         statement = flattened_in_strips(statement, self.scope)
+        parts = self.called_on_rows(statement, store)
+        if parts is not None:
+            for part in parts:
+                self.emit(part, False)
+            return
         if written_as_turned_copy(statement, self.scope, store):
             return
         order = loop_order(statement, self.scope)
@@ -80,6 +86,27 @@ class PlainWriter:
                 reduction(self.scope, statement, order, inner, False)
             else:
                 self.points(statement, order, [statement.value], store)
+
+    def called_on_rows(self, statement: Planned, store: bool) -> tuple[Planned, Planned] | None:
+        """A function that is called for elements of rows which are too short to fill its vectors: what it is called for
+        comes first, row by row, in little time; then all calls, for which the rows are one."""
+        value, target = statement.value, statement.target
+        if statement.guard is not None or not (store or statement.operator == "="):
+            return None
+        if not isinstance(value, ir.Call) or value.function not in IN_VECTORS or len(value.arguments) != 1:
+            return None
+        (inside,) = value.arguments
+        if target.tensor in ir.tensors_read(statement) or isinstance(inside, ir.Access):
+            return None
+        last = ir.bare(target.indices[-1]) if target.indices else None
+        if last is None or not WRITTEN < self.layout.weight(last) < SHORT or len(target.indices) < 2:
+            return None
+        if self.write.own(inside) != self.layout.stored(target.tensor) or statement.operator == "-=":
+            return None
+        calls = replace(statement, operator="=", value=replace(value, arguments=(replace(target),)))
+        if ir.bare(flattened_in_strips(calls, self.scope).target.indices[-1]) == last:
+            return None
+        return replace(statement, operator="=", value=inside), calls
 
     def first_values(self, statement: ir.Statement) -> None:
         """All that a statement adds to gets the value from which its sums start."""

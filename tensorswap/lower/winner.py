@@ -40,7 +40,7 @@ from .reduction import combined
 from .roles import strides
 from .scope import Range, Scope
 
-FEW = 9  # candidates that are written out
+FEW, COMPUTED = 32, 9  # candidates that are written out, and such that are computed at length
 MANY = 16  # candidates: for fewer, one loop is as good
 AT_ONCE = 8  # candidates whose best is found before it is written
 SHORT = 1024  # a loop along so many elements need not look whether its work is still wanted
@@ -71,19 +71,20 @@ class WinnerWriter:
                 new, place = self.in_two_loops(statement, reduced[0], ranges[-1], position, dtype)
                 self.beat(statement, winner, first, new, place, dtype, [compare("<", place, word(NOWHERE))])
             else:
-                with self.over(order[split:], ranges[split:]), scope.when(remaining):
+                most = FEW if _is_quick(statement) else COMPUTED
+                with self.over(order[split:], ranges[split:], most), scope.when(remaining):
                     new = scope.set("new", self.write.value(statement.value, dtype))
                     self.beat(statement, winner, first, new, position, dtype)
             scope.store(best, at, winner)
             scope.store(held, at, first)
 
     @contextmanager
-    def over(self, indices: list[str], ranges: list[Range]) -> Iterator[None]:
-        """Loops over candidates; a few are written out, so that the loop around them may run in vectors."""
+    def over(self, indices: list[str], ranges: list[Range], most: int) -> Iterator[None]:
+        """Loops over candidates; up to so many are written out, so that the loop around them may run in vectors."""
         with self.scope.collected() as body:
             yield
         rounds = [constant(past - first) for first, past in ranges]
-        few = None not in rounds and math.prod(r or 0 for r in rounds) <= FEW
+        few = None not in rounds and math.prod(r or 0 for r in rounds) <= most
         for index, (first, past) in reversed([*zip(indices, ranges, strict=True)]):
             body = [For(self.layout.index(index), first, past, ONE, tuple(body), few=few)]
         self.scope.add(*body)
@@ -106,11 +107,16 @@ class WinnerWriter:
         return joined("either", [compare(sign, new, winner), unlike])
 
     def is_worth_two_loops(self, statement: Planned, index: str) -> bool:
-        """Whether there are many candidates, side by side in memory, that are read and not computed at length."""
+        """Whether there are many candidates, more than are written out, side by side in memory, that are read and not
+        computed at length."""
         forms = [strides(access, self.layout) for access in statement.reads]
         in_line = all(form is not None and form.get(index, 0) in (0, 1) for form in forms)
-        quick = not any(isinstance(node, ir.Call | ir.Conditional) for node in ir.walk(statement.value))
-        return quick and in_line and self.layout.least_count(index) >= MANY
+        return (
+            _is_quick(statement)
+            and in_line
+            and self.layout.least_count(index) >= MANY
+            and self.layout.weight(index) > FEW
+        )
 
     def in_two_loops(
         self, statement: Planned, index: str, bounds: tuple[Value, Value], position: Value, dtype: np.dtype[Any]
@@ -217,6 +223,11 @@ class WinnerWriter:
         for index in ir.candidates(statement):
             position = position * self.layout.size(index) + self.layout.index(index)
         return best, self.layout.tensor(target), position + statement.offset, dtype
+
+
+def _is_quick(statement: Planned) -> bool:
+    """Whether candidates are read, and not computed at length."""
+    return not any(isinstance(node, ir.Call | ir.Conditional) for node in ir.walk(statement.value))
 
 
 def _extreme(statement: Planned) -> str:

@@ -474,6 +474,19 @@ FAULTS = (
         "a part would write what another one has made",
     ),
     Fault(
+        "a sum counts elements twice to which its last vector goes back", "double count", "kernel/vector_loops.py",
+        "        if not done:\n            return new", "        if done >= 0:\n            return new",
+        ("tests/test_short_rows.py::test_values",),
+        "sums of ten numbers would have six of them twice",
+    ),
+    Fault(
+        "a function is called twice for elements of short rows", "double count", "lower/plain.py",
+        'return replace(statement, operator="=", value=inside), calls',
+        'return replace(statement, operator="="), calls',
+        ("tests/test_short_rows.py::test_values",),
+        "exp would be exp of exp",
+    ),
+    Fault(
         "short rows are written out with one element less", "off by one", "kernel/ir.py",
         "for number in node.rounds or ():\n                inner = [_where(part",
         "for number in (node.rounds or ())[:-1]:\n                inner = [_where(part",
