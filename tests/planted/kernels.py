@@ -117,7 +117,7 @@ FAULTS = (
     ),
     Fault(
         "all vectors of a row's rest go back", "missing term", "kernel/vector_loops.py",
-        '[_folded(builder, "min", k, last) for k in self.places]', "[last for k in self.places]",
+        '[_folded(builder, "min", k, last) for k in begin]', "[last for k in begin]",
         (STENCILS + "test_rows_that_begin_within_a_line",),
         "elements before the last vector would not be written",
     ),
