@@ -39,9 +39,10 @@ def flattened_in_strips(statement: S, scope: Scope) -> S:
     statement = flattened(statement, layout, {*scope.fixed, *scope.strips})
     if statement.guard is not None or statement.operator.startswith("arg"):
         return statement
-    inside = [i for i in statement.indices if layout.is_constant(i) and i not in scope.fixed and i not in scope.strips]
-    short = [i for i in inside if layout.count(i) <= SHORT]
-    for outer, inner in itertools.product([i for i in statement.indices if i in scope.strips], short):
+    free = [i for i in statement.indices if i not in scope.fixed]
+    cut = [i for i in free if i in scope.strips]
+    short = [i for i in free if i not in scope.strips and layout.is_constant(i) and layout.count(i) <= SHORT]
+    for outer, inner in itertools.product(cut, short):
         if _run_as_one(statement, layout, outer, inner):
             name, count = f"strips of {outer} {inner}", layout.count(inner)
             layout.joined_strips[name] = layout.count(outer) * count

@@ -91,7 +91,7 @@ class PlainWriter:
         """A function that is called for elements of rows which are too short to fill its vectors: what it is called for
         comes first, row by row, in little time; then all calls, for which the rows are one."""
         value, target = statement.value, statement.target
-        if statement.guard is not None or not (store or statement.operator == "="):
+        if statement.guard is not None or ir.candidates(statement) or not (store or statement.operator == "="):
             return None
         if not isinstance(value, ir.Call) or value.function not in IN_VECTORS or len(value.arguments) != 1:
             return None

@@ -487,6 +487,12 @@ FAULTS = (
         "exp would be exp of exp",
     ),
     Fault(
+        "rows inside a loop over rows run over all of a strip", "wrong bound", "lower/flatten.py",
+        "free = [i for i in statement.indices if i not in scope.fixed]", "free = [*statement.indices]",
+        ("tests/test_short_rows.py::test_values",),
+        "each row would be computed again for all others",
+    ),
+    Fault(
         "short rows are written out with one element less", "off by one", "kernel/ir.py",
         "for number in node.rounds or ():\n                inner = [_where(part",
         "for number in (node.rounds or ())[:-1]:\n                inner = [_where(part",
