@@ -493,6 +493,12 @@ FAULTS = (
         "each row would be computed again for all others",
     ),
     Fault(
+        "a sum of calls is the last of them", "missing term", "lower/plain.py",
+        "statement.guard is not None or ir.candidates(statement) or not", "statement.guard is not None or not",
+        ("tests/test_short_rows.py::test_values", "tests/test_random_rows.py::test_as_the_interpreter"),
+        "what a sum calls its function for would overwrite what it has",
+    ),
+    Fault(
         "short rows are written out with one element less", "off by one", "kernel/ir.py",
         "for number in node.rounds or ():\n                inner = [_where(part",
         "for number in (node.rounds or ())[:-1]:\n                inner = [_where(part",
