@@ -12,9 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 
 import tensorswap as ts
+from tensorswap.kernel.registers import Registers
 from tensorswap.plan import nest
 from tensorswap.program import Program
-from tensorswap.run import call, tuning
+from tensorswap.run import call, products, tuning
 
 from .corpus import CORPUS
 from .corpus.entry import Entry
@@ -326,11 +327,18 @@ def test_a_padded_copy_stays_within_the_callers_array() -> None:
     check_compiled(program, {"X": around[:40], "W": np.ones((17, 3))})
 
 
-def test_large_products_are_numpys() -> None:
+@pytest.mark.parametrize("taken", [False, True], ids=["by broadcasts", "numbers of memory"])
+def test_large_products_are_numpys(taken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "registers", lambda: Registers(64 if taken else 32, 32, by_lane=False))
     A, B = np.random.default_rng(7).standard_normal((2, 701, 701))
-    for text, wanted in (("Y[i,j] += A[i,k] * B[k,j]", A @ B), ("Y[j,i] -= A[k,i] * B[j,k]", -(A.T @ B.T).T)):
+    texts = {
+        "Y[i,j] += A[i,k] * B[k,j]": A @ B,
+        "Y[j,i] -= A[k,i] * B[j,k]": -(B @ A),
+        "Y[i,j] += A[k,i] * B[k,j]": A.T @ B,
+    }
+    for text, wanted in texts.items():
         program = ts.program(text)
-        assert "numpy" in str(program.plan(A=A, B=B))
+        assert ("numpy" in str(program.plan(A=A, B=B))) == (not taken or "Y[i,j] += A[k" in text)
         np.testing.assert_allclose(program(A=A, B=B), wanted, rtol=1e-10, atol=1e-10)
     assert ts.program("size(Y, 0) = 710\nY[i,j] += A[i,k] * B[k,j]")(A=A, B=B).shape == (710, 701)
 

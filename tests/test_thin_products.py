@@ -135,10 +135,10 @@ def test_products_of_numbers_alone(text: str, shape: tuple[int, int]) -> None:
 def test_rows_that_share_a_place_of_the_cache_lie_in_panels(apart: int, packed: bool) -> None:
     rng = np.random.default_rng(3)
     given = {"A": rng.random((390, apart)).astype("float32"), "B": rng.random((apart, 515)).astype("float32")}
-    program = ts.program("Y[i,j] += A[i,k] * B[k,j]")
-    (kernel,) = program.executable(given).kernels
+    banded = ts.program("Y[i,j] += A[i,k] * B[k,j] if k <= i")
+    (kernel,) = banded.executable(given).kernels
     sides = [word.item.side for word in kernel.kernel.words if isinstance(word.item, PanelsOf)]
     assert ("a" in sides) == (packed or registers().by_lane)
-    np.testing.assert_allclose(program(given), given["A"] @ given["B"], rtol=1e-4)
-    banded = ts.program("Y[i,j] += A[i,k] * B[k,j] if k <= i")
     np.testing.assert_allclose(banded(given), np.tril(given["A"]) @ given["B"], rtol=1e-4)
+    program = ts.program("Y[i,j] += A[i,k] * B[k,j]")
+    np.testing.assert_allclose(program(given), given["A"] @ given["B"], rtol=1e-4)

@@ -200,6 +200,10 @@ class Builder:
         self.line(text)
         return Value(kind.result, "")
 
+    def hidden(self, value: Value) -> Value:
+        """The value, of which LLVM does not know what it is: no instruction is written."""
+        return self.made(value.type, f'call {value.type.text} asm "", "=r,0"({value.typed})')
+
     def phi(self, type: Type) -> Phi:
         made = Phi(type, self.function.next())
         self.line(made)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 LINE = 64  # bytes of a line of the cache
 MASKED = 32  # bytes of registers that have masks: AVX, and all that is wider
+NUMBERS_TAKEN = 64  # bytes of registers whose multiply-adds read numbers of memory themselves: AVX-512
 USUAL = 1 << 20  # bytes of the cache that a core has for itself, where a system tells none
 LEAST, MOST = 1 << 18, 1 << 21  # a larger one is that of several cores
 SYSTEM = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -30,6 +31,11 @@ class Registers:
     def masks(self) -> bool:
         """Whether loads and stores take some lanes as fast as all of them."""
         return self.bytes >= MASKED
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether a fused multiply-add reads a number of memory as a factor of all lanes (AVX-512)."""
+        return self.bytes >= NUMBERS_TAKEN
 
     @property
     def outer(self) -> tuple[int, int]:

@@ -10,13 +10,13 @@ windows. Strides that are constants stay so.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from .. import assembly as llvm
-from .registers import LINE, MASKED
+from .registers import LINE, MASKED, registers
 
 NUMBER = llvm.IntType(64)
 LANE = llvm.IntType(32)
@@ -224,20 +224,24 @@ def repeated(
 
 def walk(
     code: Vectors, count: Any, begin: Sequence[Any], moves: Sequence[Any], sums: Sums,
-    step: Callable[[Sequence[Any], Sums], Sums], at_once: int,
+    step: Callable[[Sequence[Any], Sums], Sums], at_once: int, readers: int = 1,
 ) -> Sums:  # fmt: skip
     """An innermost loop, so many steps after each other between two jumps, each of which is given places in memory and
     moves them on. What a step adds to them is known before the loop: LLVM by itself has a place for each of those
-    steps, and more places than a CPU has registers."""
+    steps, and more places than a CPU has registers. The last place is given several times if it has several readers:
+    LLVM does not know that they read the same."""
     builder, size = code.builder, len(begin)
+    moves = [*moves, *[moves[-1]] * (readers - 1)]
     further = [[code.at(NUMBER(0), k, move) for move in moves] for k in range(at_once + 1)]
 
     def steps(many: int) -> Callable[[Any, Sums], Sums]:
         def body(_: Any, old: Sums) -> Sums:
             places, sums = old[:size], old[size:]
+            while len(places) < len(moves):
+                places.append(builder.hidden(places[-1]))
             for k in range(many):
                 sums = step([code.further(*place) for place in zip(places, further[k], strict=True)], sums)
-            return [*(code.further(*place) for place in zip(places, further[many], strict=True)), *sums]
+            return [*(code.further(*place) for place in zip(old[:size], further[many], strict=False)), *sums]
 
         return body
 
@@ -273,22 +277,26 @@ def outer(
     code = Vectors(builder, size, width, columns)
     apart = [code.at(NUMBER(0), row, a.row) for row in range(rows)]
 
+    readers = len(places) if registers().takes_numbers and not by_lane else 1  # of a: one for each vector of a row
+
     def step(places_of: Sequence[Any], sums: Sums) -> Sums:
-        of_a, of_b, *early = places_of
+        of_b, *early = places_of[:-readers]
         vectors = [code.load(of_b, place) for place in places]
         for place in places[:: max(LINE // (size * width), 1)] if early else ():
             code.fetch(code.further(early[0], NUMBER(place)))
-        factors = _factors(code, of_a, apart, by_lane)
-        pairs = ((factor, vector) for factor in factors for vector in vectors)
+        of_a = places_of[-readers:]
+        factors = _lanes(code, of_a[0], apart) if by_lane else _numbers(code, of_a, apart)
+        pairs = ((factors(row, j), vector) for row in range(rows) for j, vector in enumerate(vectors))
         return [code.multiply_add(*pair, total) for pair, total in zip(pairs, sums, strict=True)]
 
     def along(at_a: Any, at_b: Any, sums: Sums) -> Sums:
-        count, *moves = loops[-1]
-        begin = [code.further(a.start, at_a), code.further(b.start, at_b)]
+        count, in_a, in_b = loops[-1]
+        begin, moves = [code.further(b.start, at_b)], [in_b]
         if not by_lane:
-            begin.append(code.further(begin[1], builder.mul(moves[1], NUMBER(EARLY))))
-            moves.append(moves[1])
-        return walk(code, count, begin, moves, sums, step, 1 if by_lane else STEPS)
+            begin.append(code.further(begin[0], builder.mul(in_b, NUMBER(EARLY))))
+            moves.append(in_b)
+        places_of = [*begin, code.further(a.start, at_a)]
+        return walk(code, count, places_of, [*moves, in_a], sums, step, 1 if by_lane else STEPS, readers)
 
     written = [code.further(y.start, code.at(y.at, row, y.row)) for row in range(rows)]
     if _known(add) != 0:
@@ -322,16 +330,26 @@ def _before(code: Vectors, rows: list[Any], count: int, add: Any) -> list[Any]:
     return [code.builder.select(add, row, nothing) for row in rows]
 
 
-def _factors(code: Vectors, a: Any, apart: list[Any], by_lane: bool) -> Iterator[Any]:
-    """One number of a for each row, in every lane of a vector."""
-    if by_lane and len(apart) % code.width == 0 and code.width > 1:
-        for first in range(0, len(apart), code.width):
-            vector = code.load(a, first)
-            for lane in range(code.width):
-                yield code.shuffled(vector, [lane] * code.width)
-    else:
-        for row in apart:
-            yield code.splat(code.builder.load(code.further(a, row)))
+Factors = Callable[[int, int], Any]  # by the row of a tile, and the vector that it is multiplied by
+
+
+def _lanes(code: Vectors, a: Any, apart: list[Any]) -> Factors:
+    """One number of a for each row, which stand side by side, in every lane of a vector."""
+    if code.width == 1 or len(apart) % code.width:
+        return _numbers(code, [a], apart)
+    vectors = [code.load(a, first) for first in range(0, len(apart), code.width)]
+    return cache(lambda row, _: code.shuffled(vectors[row // code.width], [row % code.width] * code.width))
+
+
+def _numbers(code: Vectors, readers: Sequence[Any], apart: list[Any]) -> Factors:
+    """The same, each read for itself. With several readers, every other row's is read for each vector: multiply-adds
+    read those themselves, and as many loads as a CPU has room for take the place of instructions of their own."""
+
+    @cache
+    def number(row: int, reader: int) -> Any:
+        return code.splat(code.builder.load(code.further(readers[reader], apart[row])))
+
+    return lambda row, j: number(row, j if row % 2 == 0 and len(readers) > 1 else 0)
 
 
 def dot(

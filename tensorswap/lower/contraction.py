@@ -58,14 +58,26 @@ class ContractionWriter:
                 if name not in tiling.inner_loops:
                     around.enter_context(scope.loop(name, *tiling.ranges[name]))
             around.enter_context(scope.when([scope.write.truth(atom) for atom in found.conditions]))
-            if tiling.chunk is not None:
-                around.enter_context(scope.counted(CHUNK, *tiling.ranges[found.summed[0]], word(tiling.chunk)))
+            if not tiling.runs_by():
+                around.enter_context(self.chunks())
             low, high = tiling.ranges[found.column]
             if tiling.block is not None:
                 block = Variable("block", WORD)
                 around.enter_context(scope.counted(block, low, high, word(tiling.block)))
                 low, high = block, scope.set("end", least(block + tiling.block, high))
+            if tiling.runs_by():
+                around.enter_context(self.chunks())
             self.block_of_columns(low, high)
+
+    @contextmanager
+    def chunks(self) -> Iterator[None]:
+        """A loop over the steps of a sum that tiles run over before the next ones, if these are not all."""
+        tiling = self.tiling
+        if tiling.chunk is None:
+            yield
+            return
+        with self.scope.counted(CHUNK, *tiling.ranges[self.found.summed[0]], word(tiling.chunk)):
+            yield
 
     def block_of_columns(self, low: Value, high: Value) -> None:
         found, tiling, scope = self.found, self.tiling, self.scope

@@ -39,6 +39,7 @@ STREAMED = (
     1 << 25
 )  # bytes of panels that are packed ahead, beyond the cache of a core, if they would be packed again for
 # every few rows: reading them again costs less
+LARGE_PANELS = 1 << 27  # the same, if many rows read them: blocks of columns stay near while those do
 FEW = 128  # rows that are too few for large panels of their own
 WAY = 4096  # bytes: rows so far apart share one place of the nearest cache, which holds no more of them than a tile has
 CROWDED = 512  # columns for which a panel of such rows is worth its packing
@@ -373,7 +374,7 @@ class Trial:
 
     def second(self) -> Operand | None:
         """How tiles that run along the columns read the second tensor, if they can."""
-        most = STREAMED if self.in_row < FEW else registers().cache
+        most = STREAMED if self.in_row < FEW else LARGE_PANELS if self.reads_in_line() else registers().cache
         b, ahead = self.found.b, self.ahead(self.found.b, self.of_b, most)
         if self.found.masks and ahead is None and self.in_row < REUSE:
             return None
@@ -398,18 +399,27 @@ class Trial:
             return replace(a, mode=Mode.DIRECT)
         if ahead is not None and long:
             return replace(a, mode=Mode.AHEAD, level=ahead)
+        if b.mode is Mode.AHEAD and self.bytes_of(b) > registers().cache and self.reads_in_line():
+            return replace(a, mode=Mode.SCALAR)
         side_by_side = registers().by_lane and wide >= 32 and long and b.mode is not Mode.DIRECT
         crowded = self.steps >= LONG and wide >= CROWDED and abs(self.of_a[a.along]) * self.itemsize % WAY == 0
         if (jumping and in_line) or side_by_side or crowded or self.returns(b):
             return replace(a, mode=Mode.PACKED)
         return replace(a, mode=Mode.SCALAR)
 
+    def is_simple(self) -> bool:
+        """Whether all tiles make all steps of the sum."""
+        found = self.found
+        return not (found.conditions or found.masks or found.bounds) and len(self.order) <= LOOPS
+
+    def reads_in_line(self) -> bool:
+        """Whether tiles read a first tensor well as it lies, while panels of the second one run by."""
+        return self.is_simple() and self.of_a[self.found.row] != 1 and not registers().by_lane
+
     def returns(self, b: Operand) -> bool:
         """Whether tiles would come back to a first tensor that is far again and again: they stay at their rows of it,
         and run through the second one."""
-        found = self.found
-        bounded = found.conditions or found.masks or found.bounds
-        simple = b.mode is Mode.DIRECT and len(self.order) <= LOOPS and not bounded
+        found, simple = self.found, b.mode is Mode.DIRECT and self.is_simple()
         return simple and self.is_far(found.a) and self.in_column >= 2 * self.wide and self.steps >= LONG
 
     def bytes_of(self, operand: Operand) -> int:

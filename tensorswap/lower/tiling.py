@@ -12,6 +12,7 @@ from .roles import NEAR, Contraction, Mode, Operand, run_as_one, strides
 from .scope import Range, Scope
 
 STEPS = 256  # steps of a sum whose panels are packed at a time, if there are more
+IN_LINE = 1024  # the same, of panels that were packed ahead and are read in line
 COLUMNS = 256  # columns that are read at a time of panels that were packed ahead, if those fill the cache of a core
 SPARED = 1.25  # times as many are still taken at once
 VISIT = 128  # bytes of a row of memory that are packed at a time, if it is longer; those of two panels at least
@@ -78,8 +79,10 @@ class Tiling:
         known = self.layout.is_constant(first) and is_zero(self.ranges[first][0])
         modes = (found.a.mode, found.b.mode)
         count = self.layout.most.get(first, self.layout.count(first))
-        if found.bounds or found.masks or (found.b.mode is Mode.AHEAD and self.runs_by()):
+        if found.bounds or found.masks:
             return None
+        if self.runs_by():
+            return IN_LINE if known and not registers().by_lane and count * self.rest > 2 * IN_LINE else None
         if Mode.PACKED in modes:
             if not known and Mode.AHEAD not in modes:
                 return most
@@ -92,9 +95,9 @@ class Tiling:
         return most if found.form != "dot" and several and far and count > 2 * most else None
 
     def runs_by(self) -> bool:
-        """Whether panels that were packed ahead are too many for a cache: they are read in line."""
+        """Whether panels were packed ahead that are too many for a cache: they are read in line, block by block."""
         count = self.layout.count(self.found.column) * self.layout.count(self.found.summed[0]) * self.rest
-        return count * self.dtype.itemsize > registers().cache
+        return self.found.b.mode is Mode.AHEAD and count * self.dtype.itemsize > registers().cache
 
     def steps_of(self, operand: Operand) -> int:
         """Those that are packed at a time: all, if they are packed ahead."""

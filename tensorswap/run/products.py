@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
+from ..kernel.registers import registers
 from ..language.bound import Bound
 from ..plan.blas import MatrixProduct, matrix_products
 from .again import Way
@@ -69,9 +70,12 @@ def _signature(array: Any) -> tuple[Any, ...]:
 
 
 def products_of(bound: Bound) -> tuple[MatrixProduct, ...]:
-    """The products that a library computes, if there is nothing else."""
+    """The products that a library computes, if there is nothing else. Tiles that take numbers of memory as factors are
+    faster, save where they would read columns of the left side as rows."""
     same = {array.dtype for array in bound.arrays.values()} == {bound.dtype} and bound.dtype.kind == "f"
-    return tuple(matrix_products(bound.loops, bound.sizes) or ()) if same and not is_alone() else ()
+    found = tuple(matrix_products(bound.loops, bound.sizes) or ()) if same and not is_alone() else ()
+    by_tiles = bool(found) and registers().takes_numbers and not any(product.turn_left for product in found)
+    return () if by_tiles else found
 
 
 def by_library(bound: Bound) -> Products | None:
