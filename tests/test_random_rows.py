@@ -68,8 +68,8 @@ def _access(name: str, indices: str) -> str:
     return f"{name}[{','.join(indices)}]" if indices else name
 
 
-@pytest.mark.parametrize("seed", range(1000 if LONG else 80))
-def test_as_the_interpreter(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def run(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One program, and every other time its gradient, on one or several threads."""
     writer = Writer(seed)
     choose, numbers = writer.random, np.random.default_rng(seed)
     sizes = {"i": choose.choice(ROWS), "k": choose.choice([1, 2, 3, 5]), "x": choose.choice(COLUMNS)}
@@ -89,3 +89,8 @@ def test_as_the_interpreter(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
             name: numbers.standard_normal([sizes[index] for index in INPUTS[name]]).astype(dtype)
             for name in program.inputs
         })  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(1000 if LONG else 80))
+def test_as_the_interpreter(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(seed, monkeypatch)

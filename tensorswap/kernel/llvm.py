@@ -328,7 +328,7 @@ class Printer:
             ends = builder.icmp_signed(">" if node.down else "<", left, piece)
             high = builder.add(low, builder.select(ends, left, piece))
             if id(node) in self.in_lanes:
-                self.in_vectors(node, low, high)
+                self.in_vectors(node, low, high, whole=False)
                 return
             back = self.counted(node.variable, low, high, NUMBER(way), lambda: self.body(node.body), stops=False)
             if any(isinstance(n, ir.For) and n.at_once for n in ir.statements(node.body)):
@@ -338,11 +338,12 @@ class Printer:
 
         self.counted(first, start, stop, piece, inner, stops=True)
 
-    def in_vectors(self, node: ir.For, start: Any, stop: Any) -> None:
-        """Steps count from 0 where it is known how many there are, but not where they begin."""
+    def in_vectors(self, node: ir.For, start: Any, stop: Any, whole: bool = True) -> None:
+        """Steps count from 0 where it is known how many there are, but not where they begin. A piece that is not the
+        `whole` loop has as many as there are between its ends."""
         loop, base = self.in_lanes[id(node)], NUMBER(0)
         (terms, count), _ = linear(node.past - node.first)
-        counts = not terms and not isinstance(start, llvm.Constant)
+        counts = whole and not terms and not isinstance(start, llvm.Constant)
         if counts:
             base, start, stop = start, NUMBER(0), NUMBER(count)
         long, pairs = bool(loop.called & LONG), _pairs(node.body, start, stop)

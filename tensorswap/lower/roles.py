@@ -397,10 +397,13 @@ class Trial:
         jumping |= self.is_far(a) and self.jumps(self.of_a) and wide >= FEW_ROWS
         if in_line and self.runs_as_one(self.of_a) and not jumping:
             return replace(a, mode=Mode.DIRECT)
-        if ahead is not None and long:
-            return replace(a, mode=Mode.AHEAD, level=ahead)
-        if b.mode is Mode.AHEAD and self.bytes_of(b) > registers().cache and self.reads_in_line():
+        beyond = b.mode is Mode.AHEAD and self.bytes_of(b) > registers().cache
+        if (beyond or b.mode is Mode.PACKED) and self.reads_in_line():
             return replace(a, mode=Mode.SCALAR)
+        # where numbers of a are loads of their own, a thread that packs b packs a as well, and waits for no other core
+        apart = b.mode is Mode.PACKED and in_line and jumping and not registers().by_lane
+        if ahead is not None and long and not apart:
+            return replace(a, mode=Mode.AHEAD, level=ahead)
         side_by_side = registers().by_lane and wide >= 32 and long and b.mode is not Mode.DIRECT
         crowded = self.steps >= LONG and wide >= CROWDED and abs(self.of_a[a.along]) * self.itemsize % WAY == 0
         if (jumping and in_line) or side_by_side or crowded or self.returns(b):

@@ -21,6 +21,7 @@ from .work import are_few, is_contraction, product_of, statements_in
 
 CACHE = 256 * 1024  # bytes that the values of one strip may take: they stay in the cache of one core
 PRIVATE = 1024 * 1024  # bytes of a target that every thread may have a copy of
+OWN = 512 * 1024  # bytes of a matrix of which each thread packs its own part, if another one is read as it lies
 COPIED = 128 * 1024  # bytes of the target of a product that is better cut than copied
 LARGEST = 64 * 1024 * 1024  # bytes of a strip that is longer than the cache likes, for vectors along it
 STRIP = 256  # values of an index that run through all items of a nest before the next ones do, at most
@@ -142,17 +143,19 @@ class _Level:
 
 class Nester:
     """Makes nests for one program and its sizes. `weight` is the size of an index, or infinite if it may vary; `copies`
-    are those of inputs that passes have made."""
+    are those of inputs that passes have made. With `wide` registers, tiles read a first matrix as it lies."""
 
     def __init__(
         self, sizes: Sizes, outputs: Iterable[str], copies: Set[str],
-        width: Callable[[str], int], weight: Callable[[str], float],
+        width: Callable[[str], int], weight: Callable[[str], float], wide: bool = False,
     ) -> None:  # fmt: skip
         self.sizes = sizes
         self.outputs = frozenset(outputs)
         self.copies = copies
         self.width = width
         self.weight = weight
+        self.wide = wide
+        self.between: Set[str] = frozenset()  # tensors that one item writes and another reads
         self.parted = False  # whether an item has left a group
         self.small = 0  # elements of a tensor whose lines do not count beside the largest one
         self.measure = 0  # the same, if the largest of the program counts and not that of a group
@@ -161,6 +164,9 @@ class Nester:
     def kernels(self, items: Sequence[ir.Item]) -> list[Nest]:
         """The outermost nests: each is one kernel. Of several ways to make them, that which stores least."""
         self.small = self.elements(items) // GRAIN
+        statements = [s for item in items for s in statements_of(item)]
+        read = {a.tensor for s in statements for a in s.reads}
+        self.between = read & {s.target.tensor for s in statements}
         self.measure = 0
         found = self.plans(items)
         if self.doubted:
@@ -469,6 +475,17 @@ class Nester:
         rows = ir.index_names(statement.target) - ir.index_names(large)
         return bare and size >= CACHE and not are_few(math.prod(self.sizes.index[i] for i in rows), size)
 
+    def is_cut_in_lines(self, statements: list[ir.Statement]) -> bool:
+        """Whether threads should cut the lines of a product of inputs: each packs its own part of the second matrix,
+        and none waits for what another one has packed. What is read again lies better where rows are cut."""
+        if not self.wide or not self.is_large_product(statements):
+            return False
+        (statement,) = statements
+        column = ir.bare(statement.target.indices[-1])
+        second = [a for a in statement.reads if column in ir.index_names(a)]
+        size = sum(self.bytes_at_one(a.tensor, set()) for a in second)
+        return OWN // 4 <= size <= OWN and not self.between & {a.tensor for a in (statement.target, *statement.reads)}
+
     def preference(self, candidate: _Candidate, statements: list[ir.Statement]) -> tuple[float, ...]:
         """An index that feeds all threads, needs no copies, and stands far out in memory."""
         index, thin = candidate.index, self.one_large(statements)
@@ -479,7 +496,7 @@ class Nester:
             -float(thin is not None and index not in ir.index_names(thin)),
             -float(self.in_line(candidate) and not self.may_cut_lines(index, statements)),
             -sum(self.bytes_at_one(name, set()) for name in candidate.private),
-            -sum(places),
+            sum(places) if self.is_cut_in_lines(statements) else -sum(places),
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..kernel.ir import Role
+from ..kernel.registers import registers
 from ..language.bound import Bound
 from ..language.types import Types, identity, infer_types
 from ..lazy import cached_property
@@ -60,7 +61,8 @@ class Executable:
         self.stored, self.best = layout.stored, Expressions(layout).best
         self.winners = [BestOf(s.target.tensor) for s in self.loops.statements if s.operator.startswith("arg")]
         kept = {*self.loops.outputs, *self.loops.inputs, *(best.tensor for best in self.winners)}
-        nester = Nester(self.sizes, kept, work.copies, lambda name: self.stored(name).itemsize, layout.weight)
+        wide = registers().takes_numbers
+        nester = Nester(self.sizes, kept, work.copies, lambda name: self.stored(name).itemsize, layout.weight, wide)
         groups = [[nest] for nest in nester.kernels(self.loops.body)]
         if threads > 1:
             least = IN_STEP * tuning.PARALLEL

@@ -493,6 +493,12 @@ FAULTS = (
         "each row would be computed again for all others",
     ),
     Fault(
+        "each piece of a long loop has the steps of all of it", "off by one", "kernel/llvm.py",
+        "counts = whole and not terms", "counts = not terms",
+        ("tests/test_long_loops.py::test_pieces_as_they_are", "tests/test_long_loops.py::test_lengths_around_pieces"),
+        "rows of more than 65,536 elements would be written beyond their end",
+    ),
+    Fault(
         "a sum of calls is the last of them", "missing term", "lower/plain.py",
         "statement.guard is not None or ir.candidates(statement) or not", "statement.guard is not None or not",
         ("tests/test_short_rows.py::test_values", "tests/test_random_rows.py::test_as_the_interpreter"),
