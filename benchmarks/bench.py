@@ -46,6 +46,10 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     add("--peers", nargs="+", choices=list(PEERS), metavar="PEER", help=f"of {', '.join(PEERS)}")
     add("--rounds", type=int, metavar="N", help="how often each peer has its turn in a row (default: 7)")
+    add(
+        "--most-rounds", type=int, metavar="N",
+        help="the same, while a 95 % interval does not tell who is faster (default: 49, or the rounds if they are told)",
+    )  # fmt: skip
     add("--quick", action="store_true", help="small sizes and one round: shows that everything runs")
     add("--output", type=Path, metavar="DIR", help="where the results go (default: benchmarks/results)")
     add("--threads", type=int, default=settings.cores(), metavar="N", help="for every peer (default: all cores)")
@@ -54,7 +58,9 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--cache", type=Path, metavar="DIR", help="keep compiled code there; by default every run starts without any")
     add("--list", action="store_true", help="show the names of all rows, and end")
     options = parser.parse_args(arguments)
-    options.rounds = options.rounds or (1 if options.quick else 7)
+    asked = options.rounds
+    options.rounds = asked or (1 if options.quick else 7)
+    options.most_rounds = options.most_rounds or (options.rounds if asked or options.quick else 49)
     options.memory = not options.quick if options.memory is None else options.memory
     options.output = options.output or FOLDER / "results" / options.suite / ("quick" if options.quick else "")
     options.rows = rows_of(options, parser)
@@ -79,6 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         machine=machine.describe(options.threads),
         settings={
             "rounds": options.rounds,
+            "most_rounds": options.most_rounds,
             "quick": options.quick,
             "memory": options.memory,
             "cold": options.cache is None,
@@ -102,6 +109,7 @@ def conditions(options: argparse.Namespace) -> Iterator[Conditions]:
         yield Conditions(
             threads=options.threads,
             rounds=options.rounds,
+            most_rounds=options.most_rounds,
             turn_seconds=0.01 if options.quick else 0.15,
             limit_seconds=options.limit,
             memory=options.memory,

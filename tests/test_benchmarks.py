@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import os
 import signal
 import subprocess
@@ -21,10 +22,11 @@ BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 sys.path.append(str(BENCHMARKS))  # bench.py is a script, and finds what is beside it
 
 import workloads  # noqa: E402 (found on the path above)
-from harness import check, memory, report  # noqa: E402
-from harness.measure import Conditions, Team  # noqa: E402
+from harness import check, interval, memory, report  # noqa: E402
+from harness.measure import Conditions, Team, contenders  # noqa: E402
 from harness.peers import PEERS  # noqa: E402
 from harness.process import Refused  # noqa: E402
+from harness.result import Measurement, RowResult  # noqa: E402
 from harness.runners.numpy_twin import NumpyTwin  # noqa: E402
 from harness.runners.tensorswap_program import TensorswapProgram  # noqa: E402
 from harness.worker import widened  # noqa: E402
@@ -214,3 +216,31 @@ def test_unknown_names_are_refused(tmp_path: Path) -> None:
 def test_columns_of_a_table_line_up() -> None:
     lines = report.markdown(["a", "long"], [["longer", "1"], ["b", "22"]]).splitlines()
     assert lines == ["| a      | long |", "| ------ | ---: |", "| longer |    1 |", "| b      |   22 |"]
+
+
+@pytest.mark.parametrize(("count", "kept"), [(5, 0), (6, 6), (7, 7), (9, 7), (12, 8), (20, 10), (49, 15)])
+def test_interval_of_a_median(count: int, kept: int) -> None:
+    """By the table of the binomial distribution: so many values at least lie between its ends."""
+    values = [float(k) for k in range(1, count + 1)]
+    low, high = interval.of_median(values)
+    assert (low, high) == ((0.0, math.inf) if not kept else (low, count + 1 - low))
+    assert not kept or high - low + 1 == kept
+    assert interval.is_clear(values, [0.5] * count) == bool(kept)
+    assert not interval.is_clear([1.0, 2.0, 3.0] * 9, [2.0] * 27)
+
+
+def test_rounds_go_on_while_two_are_close() -> None:
+    def of(*rounds: float) -> Measurement:
+        return Measurement(rounds=list(rounds))
+
+    def row(**peers: Measurement) -> RowResult:
+        return RowResult("row", "row", "float32", {}, "", None, peers=peers)
+
+    near = [1.1, 0.9] * 5
+    assert contenders(row(tensorswap=of(*[1.0] * 10), numpy=of(*near), jax=of(*[1.05] * 10), torch=of(*[2.0] * 10))) == [
+        "tensorswap", "numpy", "jax",
+    ]  # fmt: skip
+    assert not contenders(row(tensorswap=of(*[1.0] * 10), numpy=of(*[1.2] * 10), torch=of(*[2.0] * 10)))
+    assert not contenders(row(tensorswap=of(*[1.0] * 10), numpy=of(*[0.9] * 10)))
+    assert not contenders(row(numpy=of(*near), torch=of(*near)))
+    assert not contenders(row(tensorswap=of(*near)))

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import check, memory, settings
-from .peers import PEERS, Peer
+from .interval import is_clear
+from .peers import OURS, PEERS, Peer
 from .process import Refused, Worker
 from .result import SUCCEEDED, Measurement, RowResult
 from .workload import Results, Row
 
 Say = Callable[[str], None]
+CLOSE = 1.25  # times as long as the fastest other peer may take who could be that in further rounds
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Conditions:
     limit_seconds: float
     memory: bool
     caches: Path
+    most_rounds: int = 0  # of tensorswap and who comes near, while it is not clear who is faster
 
 
 class Team:
@@ -90,12 +93,31 @@ def measure(
     for number in range(conditions.rounds):
         for name in runners:
             turn(name, result.peers[name], team, conditions, first=number == 0)
+    for number in range(conditions.rounds, conditions.most_rounds):
+        close = contenders(result)
+        if close and number == conditions.rounds:
+            say(f"up to {conditions.most_rounds} rounds: {', '.join(PEERS[name].label for name in close)} are close")
+        for name in close:
+            turn(name, result.peers[name], team, conditions, first=False)
     for name in runners:
         team.release(name)
     if conditions.memory:
         say("memory")
         for name in runners:
             footprint(row, name, result.peers[name], team, conditions)
+
+
+def contenders(result: RowResult) -> list[str]:
+    """Tensorswap and those that may be faster or slower, if more rounds would show which of the two it is."""
+    ours, best = result.peers.get(OURS), result.best_peer
+    if ours is None or best is None or not ours.rounds:
+        return []
+    seconds, rounds = result.seconds(best) or 0.0, len(ours.rounds)
+    others = [n for n, found in result.others.items() if found.seconds and found.seconds <= CLOSE * seconds]
+    others = [n for n in others if len(result.peers[n].rounds) == rounds]  # those of all rounds
+    if best not in others or is_clear(result.peers[best].rounds, ours.rounds):
+        return []
+    return [OURS, *others]
 
 
 def reference(row: Row, result: RowResult, team: Team, conditions: Conditions, limits: Mapping[str, float]) -> Results:
