@@ -48,7 +48,7 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--rounds", type=int, metavar="N", help="how often each peer has its turn in a row (default: 7)")
     add(
         "--most-rounds", type=int, metavar="N",
-        help="the same, while a 95 % interval does not tell who is faster (default: 49, or the rounds if they are told)",
+        help="the same, while a 95 %% interval does not tell who is faster (default: 49, or N)",
     )  # fmt: skip
     add("--quick", action="store_true", help="small sizes and one round: shows that everything runs")
     add("--output", type=Path, metavar="DIR", help="where the results go (default: benchmarks/results)")
