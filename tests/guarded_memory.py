@@ -9,6 +9,7 @@ import ctypes
 import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -62,17 +63,17 @@ class Guarded:
         self.freed(None, place, size)
         return made
 
-    def freed(self, _: int | None, place: int | None, size: int) -> None:
+    def freed(
+        self, _: int | None, place: int | None, size: int, page: int = PAGE, read: Any = ctypes.string_at
+    ) -> None:
+        """Modules may be gone already: arrays live to the end of a process."""
         if place is None:
             return
         begin, pages = self.starts.pop(place)
-        before = ctypes.string_at(begin + PAGE, place - begin - PAGE)
+        before = read(begin + page, place - begin - page)
         if any(before):
             self.touched.append(f"{len(before) - before.count(0)} bytes before {size}")
         self.libc.munmap(begin, pages)
-
-
-KEPT: list[Guarded] = []  # arrays may outlive the test that made them
 
 
 @contextmanager
@@ -84,10 +85,11 @@ def guarded() -> Iterator[None]:
     change = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(functions[SET_HANDLER])
     capsule = ctypes.pythonapi.PyCapsule_New
     capsule.restype, capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    KEPT.append(Guarded())
-    before = change(capsule(ctypes.addressof(KEPT[-1].handler), b"mem_handler", None))
+    made = Guarded()
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))  # arrays may outlive all else that knows of it
+    before = change(capsule(ctypes.addressof(made.handler), b"mem_handler", None))
     try:
         yield
     finally:
         change(before)
-        assert not KEPT[-1].touched, f"memory before arrays was changed: {KEPT[-1].touched}"
+        assert not made.touched, f"memory before arrays was changed: {made.touched}"
