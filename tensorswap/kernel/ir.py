@@ -82,7 +82,7 @@ def type_in_memory(dtype: np.dtype[Any]) -> Type:
 class Value:
     """A number. Arithmetic with others and with Python's numbers gives values; whole constants are folded."""
 
-    __slots__ = ()
+    __slots__ = ("_parts",)  # once they were asked for
     type: Type
 
     def __add__(self, other: Value | float) -> Value:
@@ -194,7 +194,7 @@ class Entry(Value):
 
 
 class Statement:
-    __slots__ = ()
+    __slots__ = ("_parts",)
 
 
 Body = tuple[Statement, ...]
@@ -590,8 +590,18 @@ def total(parts: list[Value]) -> Value:
 # -- looking at them
 
 
-def parts_of(node: Any) -> list[Any]:
-    """Values, memories and statements that a value or statement consists of, in the order of its fields."""
+def parts_of(node: Any) -> tuple[Any, ...]:
+    """Values, memories and statements that a value or statement consists of, in the order of its fields. A node keeps
+    them: it never changes, and passes walk over all nodes again and again."""
+    try:
+        return node._parts  # type: ignore[no-any-return]  # a slot, that others than this function do not read
+    except AttributeError:
+        found = tuple(_listed(node))
+        object.__setattr__(node, "_parts", found)
+        return found
+
+
+def _listed(node: Any) -> list[Any]:
     found: list[Any] = []
     for name in _field_names(node.__class__):
         _list(getattr(node, name), found)
@@ -611,7 +621,7 @@ def _list(item: Any, found: list[Any]) -> None:
         for part in item:
             _list(part, found)
     elif isinstance(item, Panel):
-        found += parts_of(item)
+        found += _listed(item)
 
 
 _PARTS = (Value, Statement, Memory)
