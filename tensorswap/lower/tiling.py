@@ -82,7 +82,8 @@ class Tiling:
         if found.bounds or found.masks:
             return None
         if self.runs_by():
-            return IN_LINE if known and not registers().by_lane and count * self.rest > 2 * IN_LINE else None
+            some = max(IN_LINE // self.rest, 1)
+            return some if known and not registers().by_lane and count > 2 * some else None
         if Mode.PACKED in modes:
             if not known and Mode.AHEAD not in modes:
                 return most
