@@ -493,6 +493,12 @@ FAULTS = (
         "each row would be computed again for all others",
     ),
     Fault(
+        "all who read numbers of a tile's left side move as its vectors do", "wrong stride", "kernel/tile.py",
+        "*[moves[-1]] * (readers - 1)", "*[moves[0]] * (readers - 1)",
+        ("tests/test_panels_in_line.py::test_as_the_interpreter",),
+        "every other number but those of the first vector would be another one",
+    ),
+    Fault(
         "each piece of a long loop has the steps of all of it", "off by one", "kernel/llvm.py",
         "counts = whole and not terms", "counts = not terms",
         ("tests/test_long_loops.py::test_pieces_as_they_are", "tests/test_long_loops.py::test_lengths_around_pieces"),
