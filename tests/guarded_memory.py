@@ -40,10 +40,8 @@ class Guarded:
         self.libc = ctypes.CDLL(None, use_errno=True)
         self.libc.mmap.restype = ctypes.c_void_p
         self.libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-        for function in (self.libc.mprotect, self.libc.munmap):
-            function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int][
-                : 3 if "prot" in function.__name__ else 2
-            ]
+        self.libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        self.libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
         new, zeroed, freed = NEW(self.new), ZEROED(lambda _, n, size: self.new(_, n * size)), FREED(self.freed)
         self.handler = _Handler(b"guarded", 1, None, new, zeroed, ZEROED(self.grown), freed)
 

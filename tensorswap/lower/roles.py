@@ -35,11 +35,9 @@ LONG = 64  # steps of a sum that are many
 TURNED = 8  # columns, and steps of a sum, of a panel that is turned in registers, and serves FEW_ROWS well
 FEW_ROWS = 4
 NEAR = 24 * 1024  # bytes of the nearest cache that one operand of a tile may take
-STREAMED = (
-    1 << 25
-)  # bytes of panels that are packed ahead, beyond the cache of a core, if they would be packed again for
-# every few rows: reading them again costs less
-LARGE_PANELS = 1 << 27  # the same, if many rows read them: blocks of columns stay near while those do
+# Bytes of panels that are packed ahead, beyond the cache of a core, if they would be packed again for every few rows,
+# since reading them again costs less; and if many rows read them, while blocks of columns stay near.
+STREAMED, LARGE_PANELS = 1 << 25, 1 << 27
 FEW = 128  # rows that are too few for large panels of their own
 WAY = 4096  # bytes: rows so far apart share one place of the nearest cache, which holds no more of them than a tile has
 CROWDED = 512  # columns for which a panel of such rows is worth its packing
